@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+
 from bench.cells import CORE_CELLS, Cell
 from bench.compare import compare
 from bench.measure import Bench, Filled, Transfer

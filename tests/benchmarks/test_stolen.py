@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 import pytest
+
 from bench import stolen
+
+Losses = Callable[..., Callable[[], float]]
 
 
 @pytest.fixture
-def losses(monkeypatch):
+def losses(monkeypatch: pytest.MonkeyPatch) -> Losses:
     """Each attempt takes a second of which the host takes the next share."""
     now = {"time": 0.0, "stolen": 0.0}
-    monkeypatch.setattr(stolen.time, "monotonic", lambda: now["time"])
+    monkeypatch.setattr(time, "monotonic", lambda: now["time"])
     monkeypatch.setattr(stolen, "stolen_seconds", lambda: now["stolen"])
 
-    def attempts(*shares: float):
+    def attempts(*shares: float) -> Callable[[], float]:
         left = list(shares)
 
         def attempt() -> float:
@@ -36,7 +42,9 @@ CASES = {
 
 
 @pytest.mark.parametrize(("shares", "kept", "discarded"), CASES.values(), ids=CASES.keys())
-def test_the_attempt_that_lost_least_is_kept(losses, shares, kept, discarded) -> None:
+def test_the_attempt_that_lost_least_is_kept(
+    losses: Losses, shares: list[float], kept: float, discarded: list[float]
+) -> None:
     thrown_away: list[float] = []
     assert stolen.least_disturbed(losses(*shares), thrown_away.append) == kept
     assert thrown_away == discarded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from bench.systems.millbeck import cli_environment
 
 

@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from millbeck.testing import broker
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "directories"
+Headers = list[tuple[str, str | bytes | None]]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -41,7 +42,11 @@ def fill(bootstrap: str) -> dict[str, Any]:
         for number in range(40):
             for topic, partition in (("plain", number % 2), ("small-segments", 0), ("stamped", 0)):
                 key, value = f"{codec}-{number}", f"value of {codec} {number} " + "x" * 50
-                headers = [("codec", codec.encode()), ("empty", b""), ("codec", b"again")]
+                headers: list[tuple[str, str | bytes | None]] = [
+                    ("codec", codec.encode()),
+                    ("empty", b""),
+                    ("codec", b"again"),
+                ]
                 producer.produce(topic, value, key, partition, headers=headers)
                 expected.setdefault(f"{topic}-{partition}", []).append([key, value])
         assert producer.flush(30) == 0

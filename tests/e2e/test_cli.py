@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,7 @@ def as_json(text: str) -> Any:
 def test_a_topics_life(run: Callable[..., Result], millbeck: Millbeck, refused: Millbeck) -> None:
     assert millbeck("topic", "create", "life", "-p", "2", "-c", "retention.ms=1000").startswith("created life: 2 part")
     assert "TOPIC_ALREADY_EXISTS" in refused("topic", "create", "life")
-    assert millbeck("topic", "--create", "--topic", "life", "--if-not-exists") == "life exists already\n"
+    assert millbeck("topic", "--create", "--topic", "life", "--if-not-exists") == "life already exists\n"
     assert {"name": "life", "partitions": 2, "internal": False} in as_json(millbeck("topic", "list", "-o", "json"))
     (described,) = as_json(millbeck("topic", "describe", "life", "-o", "json"))
     assert described["configs"] == {"retention.ms": "1000"}
@@ -95,7 +96,7 @@ def test_a_topics_life(run: Callable[..., Result], millbeck: Millbeck, refused: 
     assert "did you mean retention.ms" in refused("topic", "alter", "life", "-c", "retenton.ms=1")
     altered = run("topic", "alter", "life", "-p", "3", "--delete-config", "retention.ms")
     assert (altered.exit_code, altered.stdout) == (0, "changed life\n")
-    assert "keys move" in altered.stderr
+    assert "changes which partition a key maps to" in altered.stderr
     described_now = millbeck("topic", "describe", "life")
     assert re.search(r"^Topic: life\t.*PartitionCount: 3\t.*Configs: $", described_now, re.MULTILINE)
     assert re.search(r"^\tTopic: life\tPartition: 2\tLeader: 1\t", described_now, re.MULTILINE)
@@ -122,6 +123,25 @@ def test_records_go_in_and_come_out(millbeck: Millbeck, refused: Millbeck) -> No
     assert "has 2 partitions" in refused("produce", "records", "-p", "9", stdin="x\n")
 
 
+def test_all_groups_are_described_whatever_their_protocol(run: Callable[..., Result], millbeck: Millbeck) -> None:
+    millbeck("topic", "create", "mixed")
+    millbeck("produce", "mixed", stdin="1\n2\n")
+    millbeck("config", "alter", "--group", "mixed-jobs", "--add-config", "share.auto.offset.reset=earliest")
+    millbeck("consume", "mixed", "--group", "mixed-jobs", "--share", "-c", "2")
+    for protocol in ("classic", "consumer"):
+        settings = ("-X", f"group.protocol={protocol}")
+        millbeck("consume", "mixed", "--group", f"mixed-{protocol}", "--from-beginning", "-c", "2", *settings)
+    for flags in ((), ("--offsets",), ("--state",), ("--state", "--verbose")):
+        done = run("group", "--describe", "--all-groups", *flags, "--output", "json")
+        assert done.exit_code == 0, done.stderr
+        assert {row["group"] for row in as_json(done.stdout)} >= {"mixed-jobs", "mixed-classic", "mixed-consumer"}
+    assert run("group", "--describe", "--all-groups", "--members").exit_code == 0
+    named = run("group", "describe", "mixed-jobs", "mixed-classic", "nobody")
+    assert named.exit_code == 1
+    assert ("mixed-jobs" in named.stdout, "mixed-classic" in named.stdout) == (True, True)
+    assert "nobody: " in named.stderr
+
+
 def test_a_groups_life(run: Callable[..., Result], millbeck: Millbeck, refused: Millbeck) -> None:
     millbeck("topic", "create", "grouped")
     millbeck("produce", "grouped", stdin="".join(f"{number}\n" for number in range(10)))
@@ -134,19 +154,21 @@ def test_a_groups_life(run: Callable[..., Result], millbeck: Millbeck, refused: 
     assert row["current_offset"] == 4, "a plan changes nothing"
     millbeck("group", "reset", "life", "--topic", "grouped", "--to-offset", "8", "--execute")
     clamped = run("group", "reset", "life", "--topic", "grouped", "--to-offset", "99")
-    assert "grouped-0: offset 99 is beyond the end, 10 is taken instead\n" in clamped.stderr
+    assert "grouped-0: offset 99 is beyond the end, using 10 instead\n" in clamped.stderr
     assert "no group lief, did you mean life?" in refused(
         "group", "reset", "lief", "--topic", "grouped", "--to-offset", "1", "--execute"
     )
     millbeck("group", "--reset-offsets", "--group", "fresh", "--topic", "grouped", "--to-offset", "1", "--execute")
     millbeck("group", "reset", "newer", "--create", "--topic", "grouped", "--to-earliest", "--execute")
     assert {"fresh", "life", "newer"} <= set(millbeck("group", "--list").splitlines())
+    for filters in (["--state"], ["--state", "--type"], ["--type", "--state", "Empty"]):
+        assert re.search(r"^life +Empty +classic", millbeck("group", "--list", *filters), re.M)
     assert millbeck("consume", "grouped", "--group", "life", "-e") == "8\n9\n"
     (row,) = as_json(millbeck("group", "describe", "--group", "life", "--state", "-o", "json"))
     assert (row["state"], row["members"]) == ("Empty", 0)
     assert re.search(r"^GROUP +COORDINATOR \(ID\) .*#MEMBERS$", millbeck("group", "describe", "life", "--state"), re.M)
     assert "life" in millbeck("group", "list")
-    assert "committed nothing for other" in refused("group", "delete-offsets", "--group", "life", "--topic", "other")
+    assert "has no committed offsets for other" in refused("group", "delete-offsets", "life", "--topic", "other")
     assert millbeck("group", "delete", "life") == "deleted life\n"
     assert "GROUP_ID_NOT_FOUND" in refused("group", "describe", "life")
 
@@ -169,7 +191,7 @@ def test_settings(millbeck: Millbeck, refused: Millbeck) -> None:
     assert "INVALID_CONFIG" in refused("config", "alter", "--topic", "configured", "--add-config", "cats=1")
     millbeck("config", "alter", "--broker-defaults", "--add-config", "max.connections=500")
     assert "500" in millbeck("config", "describe", "--broker", "1")
-    assert "there is no broker 99, only 1" in refused("config", "describe", "--broker", "99")
+    assert "broker 99 does not exist; the brokers are 1" in refused("config", "describe", "--broker", "99")
     millbeck("config", "alter", "--broker-defaults", "--delete-config", "max.connections")
     millbeck("config", "alter", "--group", "configured", "--add-config", "consumer.session.timeout.ms=50000")
     assert "50000" in millbeck("config", "describe", "--group", "configured")
@@ -189,10 +211,13 @@ def test_the_node_and_its_files(millbeck: Millbeck, node: Broker) -> None:
     dumped = millbeck("dump-log", "--cluster-metadata-decoder", "--files", str(metadata))
     assert '"type":"TOPIC_RECORD"' in dumped
     assert '"name":"filed"' in dumped
+    port = node.bootstrap.rpartition(":")[2]
     report = as_json(
-        millbeck("doctor", "--data", str(node.directory), "--port", "0", "--metrics-port", "0", "-o", "json")
+        millbeck("doctor", "--data", str(node.directory), "--port", port, "--metrics-port", "0", "-o", "json")
     )
+    assert millbeck("doctor", "--ready").startswith("ready: cluster ")
     details = {each["subject"]: each["detail"] for each in report}
+    assert details[f"port {port}"].startswith(f"in use by the node that runs on {node.directory}")
     assert "in use by a running node" in details[f"data {node.directory}"]
     assert "reachable" in details[f"broker 1 at {node.bootstrap}"]
 
@@ -212,12 +237,60 @@ def test_output_that_nobody_reads_ends_a_command_without_a_word(node: Broker, mi
         process.stderr.close()
 
 
+@pytest.mark.parametrize("member", [(), ("--group", "waiting", "--share")], ids=["alone", "in a share group"])
+def test_a_consumer_that_waits_ends_when_nobody_reads_its_output(
+    node: Broker, millbeck: Millbeck, member: tuple[str, ...]
+) -> None:
+    millbeck("topic", "create", f"awaited-{len(member)}")
+    process = start("consume", f"awaited-{len(member)}", *member, MILLBECK_BOOTSTRAP=node.bootstrap)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait(30) == 141
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    process.stderr.close()
+
+
+def test_names_in_the_cluster_are_completed(node: Broker, millbeck: Millbeck) -> None:
+    millbeck("topic", "create", "completed-a", "completed-b")
+    variables = {"_MILLBECK_COMPLETE": "bash_complete", "MILLBECK_BOOTSTRAP": node.bootstrap}
+    for line, expected in (
+        ("millbeck topic describe completed-", {"plain,completed-a", "plain,completed-b"}),
+        (
+            "millbeck consume -t completed-a,completed-",
+            {"plain,completed-a,completed-a", "plain,completed-a,completed-b"},
+        ),
+        ("millbeck config describe --broker ", {"plain,1"}),
+    ):
+        process = start(COMP_WORDS=line, COMP_CWORD=str(line.count(" ")), **variables)
+        output, errors = process.communicate(timeout=30)
+        assert (set(output.split()), errors) == (expected, "")
+
+
 def test_measuring(millbeck: Millbeck) -> None:
     millbeck("topic", "create", "measured")
     result = as_json(millbeck("perf", "produce", "-t", "measured", "-n", "500", "-s", "50", "-o", "json"))
     assert result["records"] == 500
-    result = as_json(millbeck("perf", "consume", "-t", "measured", "-o", "json"))
+    result = as_json(millbeck("perf", "consume", "measured", "-o", "json"))
     assert result["records"] == 500
+
+
+@pytest.mark.parametrize(
+    "arguments", [("perf", "produce", "-n", "999999999", "-s", "10"), ("perf", "consume", "-n", "999999999")]
+)
+def test_measuring_that_is_interrupted_shows_what_was_measured(
+    node: Broker, millbeck: Millbeck, arguments: tuple[str, ...]
+) -> None:
+    name = f"interrupted-{arguments[1]}"
+    millbeck("topic", "create", name)
+    millbeck("produce", name, stdin="one\n")
+    process = start(*arguments, name, "-o", "json", MILLBECK_BOOTSTRAP=node.bootstrap)
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert as_json(output)["records"] >= 1
+    assert errors.strip() == ""
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -261,7 +334,7 @@ def test_up_prints_its_screen_and_ends_cleanly(tmp_path: Path, number: signal.Si
     lines = iter(process.stdout.readline, "")
     address = next(line.split()[1] for line in lines if "bootstrap  " in line)
     assert not address.endswith(":0")
-    assert any("Ctrl-C ends it" in line for line in lines)
+    assert any("Ctrl-C stops it" in line for line in lines)
     process.send_signal(number)
     _, errors = process.communicate(timeout=30)
     assert (process.returncode, errors) == (0, "")

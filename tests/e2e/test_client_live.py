@@ -172,7 +172,9 @@ def test_positions(bootstrap: str, topic: str) -> None:
             assert await consumer.end_offsets([partition]) == {partition: 50}
             found = await consumer.offsets_for_times({partition: 1_000_105})
             assert found[partition] is not None
-            assert tuple(found[partition])[:2] == (11, 1_000_110)
+            at = found[partition]
+            assert at is not None
+            assert tuple(at)[:2] == (11, 1_000_110)
             assert await consumer.offsets_for_times({partition: 9_000_000_000_000}) == {partition: None}
             consumer.seek(partition, 40)
             assert len((await read(consumer, 10))[partition]) == 10
@@ -204,7 +206,7 @@ def test_a_group_shares_partitions_and_goes_on_where_it_was(bootstrap: str, topi
         second = consumer_of(bootstrap, **settings)
         second.subscribe([topic])
         while (len(first.assignment), len(second.assignment)) != (2, 2):
-            assert await asyncio.gather(first.poll(timeout_s=0.2), second.poll(timeout_s=0.2)) == [{}, {}]
+            assert not any(await asyncio.gather(first.poll(timeout_s=0.2), second.poll(timeout_s=0.2)))
         assert sorted(first.assignment + second.assignment) == [TopicPartition(topic, number) for number in range(4)]
         await first.close()
         while len(second.assignment) < 4:

@@ -15,10 +15,10 @@ from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import IllegalGeneration, RebalanceInProgress, UnknownMemberId
 from millbeck.kernel.ids import TopicPartition
 from millbeck.server.config import NodeConfig
-from millbeck.server.formatting import format_directories
+from millbeck.server.local.formatting import format_directories
 from millbeck.server.node import Node, NodeSettings
-from millbeck.testing.sim import World
-from millbeck.testing.sim.options import NetworkOptions, WorldOptions
+from millbeck.simulation import World
+from millbeck.simulation.environment.options import NetworkOptions, WorldOptions
 
 SETTINGS = {
     "log.dirs": "/data",

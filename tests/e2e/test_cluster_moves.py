@@ -76,18 +76,18 @@ def test_a_plan_is_generated_executed_watched_and_verified(nodes: Cluster, millb
     assert {tuple(sorted(each["replicas"])) for each in proposed["partitions"]} == {(2, 3)}
     plan.write_text(json.dumps(proposed))
     file = ("--reassignment-json-file", str(plan))
-    assert "on its way" in millbeck("reassign", "execute", *file, "--throttle", "100000")
+    assert "reassignment started" in millbeck("reassign", "execute", *file, "--throttle", "100000")
     assert millbeck("reassign", "list").count("adding 3") == 2
     # Half a megabyte at a time leaves each of them on its way, with some of it copied.
     until(lambda: " 0.0 of" not in millbeck("reassign", "verify", *file, "--preserve-throttles"))
     shown = millbeck("reassign", "verify", *file, "--preserve-throttles")
     assert shown.count("still moving, adding 3, ") == 2
     assert "MB copied" in shown
-    assert "moves under way" in millbeck("reassign", "execute", *file, code=1)
+    assert "reassignments are in progress" in millbeck("reassign", "execute", *file, code=1)
     millbeck("reassign", "execute", *file, "--additional", "--throttle", "100000000")
     shown = millbeck("reassign", "verify", *file, "--wait")
     assert shown.count(": done") == 2
-    assert "bounds on the rate are gone" in shown
+    assert "throttles removed" in shown
     assert "throttled" not in millbeck("config", "describe", "--entity-type", "topics", "--entity-name", "moved")
     for partition in range(2):
         assert read(nodes.bootstrap, "moved", partition, len(VALUES) // 2) == VALUES[partition::2]
@@ -100,7 +100,7 @@ def test_a_plan_is_taken_back(nodes: Cluster, millbeck: Millbeck, tmp_path: Path
     plan.write_text('{"partitions": [{"topic": "stayed", "partition": 0, "replicas": [3, 2]}]}')
     file = ("--reassignment-json-file", str(plan))
     millbeck("reassign", "execute", *file, "--throttle", "10000")
-    assert "stayed-0: taken back" in millbeck("reassign", "cancel", *file)
+    assert "stayed-0: cancelled" in millbeck("reassign", "cancel", *file)
     assert "no partition is moving" in millbeck("reassign", "list")
     assert "instead of 3,2" in millbeck("reassign", "verify", *file)
     assert read(nodes.bootstrap, "stayed", 0, len(VALUES)) == VALUES
@@ -128,7 +128,9 @@ def test_partitions_in_trouble_are_told_apart_and_moved(nodes: Cluster, millbeck
     plan = tmp_path / "plan.json"
     plan.write_text('{"partitions": [{"topic": "two", "partition": 0, "replicas": [1, 2]}]}')
     file = ("--reassignment-json-file", str(plan))
-    assert "on its way" in millbeck("reassign", "execute", *file, "--throttle", "10KB"), "away from one that is down"
+    assert "reassignment started" in millbeck("reassign", "execute", *file, "--throttle", "10KB"), (
+        "away from one that is down"
+    )
     nodes.node(3).start()
     until(lambda: shown("--under-replicated") == set())
     of_broker = ("config", "describe", "--entity-type", "brokers", "--entity-name", "3")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from server_process import ServerProcess, free_ports
 
 from millbeck.cli.main import cli
+from tests.e2e.server_process import ServerProcess, free_ports
 
 CLUSTER_ID = "bWlsbGJlY2stcXVvcnVtMQ"
 
@@ -92,7 +92,7 @@ def test_controllers_join_and_leave(nodes: tuple[str, list[ServerProcess]]) -> N
     assert "would remove controller 3" in run("quorum", "remove-controller", "--controller-id", "3", "--dry-run")
     assert "removed controller 3" in run("quorum", "remove-controller", "--controller-id", "3")
     until(lambda: quorum()["voters"] == [1, 2])
-    assert "does not vote; those that do: 1, 2" in run("quorum", "remove-controller", "--controller-id", "3", code=1)
+    assert "is not a voter; the voters are 1, 2" in run("quorum", "remove-controller", "--controller-id", "3", code=1)
     patient.stop()
     # The one that is left must find its way back to a quorum whose voters its file does not name.
     eager.stop()

@@ -59,7 +59,7 @@ def test_everything_between_nodes_and_clients_is_encrypted_and_known(
     certificate = authority.issue_cert("a-client", common_name="a-client")
     certificate.private_key_pem.write_to_path(str(tmp_path / "key.pem"))
     certificate.cert_chain_pems[0].write_to_path(str(tmp_path / "certificate.pem"))
-    client = {
+    client: dict[str, str | int | float | bool] = {
         "bootstrap.servers": nodes.bootstrap,
         "security.protocol": "SSL",
         "ssl.ca.location": str(tmp_path / "authority.pem"),

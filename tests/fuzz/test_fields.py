@@ -11,15 +11,15 @@ import logging
 from typing import Any
 
 import pytest
-from field_mutations import mutations
-from house import Client, House
 
 from millbeck.kernel.environment import Environment
-from millbeck.server.routes import ROUTES
+from millbeck.server.requests.routes import ROUTES
 from millbeck.wire.api_keys import APIS
 from millbeck.wire.codec import EncodeError
-from millbeck.wire.messages.api_versions import ApiVersionsRequest
-from millbeck.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from millbeck.wire.messages.metadata import ApiVersionsRequest
+from millbeck.wire.messages.topics import CreatableTopic, CreateTopicsRequest
+from tests.fuzz.field_mutations import mutations
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client
 
 PATIENCE_SECONDS = 0.3
 """How long a parked request is waited for; what it does later still counts."""
@@ -36,7 +36,7 @@ def _quiet() -> Any:
 def test_no_field_of_a_request_makes_the_node_stumble(route: Any) -> None:
     tried: list[str] = []
 
-    async def scenario(house: House, client: Client, environment: Environment) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic = CreateTopicsRequest(topics=[CreatableTopic("t", num_partitions=2, replication_factor=1)])
         await client.ask(topic, 7)
         api = APIS[route.api_key]
@@ -55,13 +55,13 @@ def test_no_field_of_a_request_makes_the_node_stumble(route: Any) -> None:
         client = await house.connect(environment)
         assert (await client.ask(ApiVersionsRequest("test", "1"), 3)).error_code == 0
 
-    House().run(scenario, limit_s=200_000)
+    BrokerHarness().run(scenario, limit_s=200_000)
     versions = {each.partition(":")[0] for each in tried}
     assert len(versions) == APIS[route.api_key].max_version - APIS[route.api_key].min_version + 1
     assert tried[0].endswith("nothing")
 
 
-async def _outcome(house: House, client: Client, environment: Environment, reply: Any) -> Client:
+async def _outcome(house: BrokerHarness, client: Client, environment: Environment, reply: Any) -> Client:
     """Wait a moment for the answer; the connection to go on with."""
     try:
         await asyncio.wait_for(reply, PATIENCE_SECONDS)

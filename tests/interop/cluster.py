@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from confluent_kafka import Consumer, Producer, TopicPartition
+
 from bench.systems import SYSTEMS, Node
 from bench.systems.node import free_ports
-from confluent_kafka import Consumer, Producer, TopicPartition
 from tools import peers
 
 NODE_IDS = (1, 2, 3)
@@ -26,6 +27,7 @@ TOOLS = {
     "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
     "kafka-configs": "kafka.admin.ConfigCommand",
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand",
     "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "kafka-features": "org.apache.kafka.tools.FeatureCommand",
@@ -151,7 +153,8 @@ class Cluster:
         rows = {}
         for line in self.tool("kafka-topics", "--describe", "--topic", topic, *flags).splitlines():
             columns = [column.strip() for column in line.split("\t") if column.strip()]
-            row = dict((column.split(": ", 1) if ": " in column else (column.rstrip(":"), "")) for column in columns)
+            parts = [column.partition(": ") for column in columns]
+            row = {name.rstrip(":"): value for name, _, value in parts}
             if "Partition" in row:
                 rows[int(row["Partition"])] = row
         return rows

@@ -10,21 +10,17 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parent.parent.parent
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
 
 SYSTEM = os.environ.get("INTEROP_SYSTEM", "millbeck" if any("tests/interop" in one for one in sys.argv) else "")
 if not SYSTEM:
     collect_ignore_glob = ["*"]
 else:
+    from confluent_kafka.admin import AdminClient, NewTopic
+
     from bench.raw import RawConnection, StoredBatch, wait_until_led
     from bench.systems import SYSTEMS, Node
-    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
     from tests.interop.clients import CLIENTS, Client, DriverSession
     from tests.interop.proxy import CuttingProxy
     from tools.peers import PeerUnavailable

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable
 
 import pytest
-from bench.systems import Node
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+
+from bench.systems import Node
 from tests.interop.clients import DriverFailed, DriverSession
 
 NewTopic = Callable[..., str]

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
-from confluent_kafka.admin import AdminClient  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient
+
 from tests.interop.cluster import NODE_IDS, Cluster, run_tool, until
 from tests.interop.test_directories import _assert_clean
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from bench.systems import SYSTEMS, Node
 from bench.systems.apache_kafka import CLUSTER_ID, java_command
 from bench.systems.millbeck import cli_command

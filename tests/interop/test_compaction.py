@@ -14,10 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
 from bench.systems import SYSTEMS, Node
 from bench.systems.apache_kafka import adopt, dump_log
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.interop.test_directories import Filled, _assert_clean, _files
 
 TOPIC = "table"
@@ -80,8 +81,8 @@ def read(bootstrap: str) -> Records:
         found: Records = {}
         while True:
             for message in consumer.consume(5000, 5):
-                if message.error():
-                    assert message.error().name() == "_PARTITION_EOF", message.error()  # type: ignore[union-attr]
+                if error := message.error():
+                    assert error.name() == "_PARTITION_EOF", error
                     return found
                 found[message.offset() or 0] = (message.key() or b"", message.value())
     finally:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
 from bench.systems import Node
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.interop.clients import CLIENTS, DriverSession
 from tests.interop.cluster import run_tool, until
 
@@ -150,6 +151,18 @@ def test_an_expression_follows_the_topics(
     _produce_to(node, name)
     until(lambda: members.turn() is not None and "late" in [one["value"] for one in members.records], "the late topic")
     assert session.alive
+
+
+def test_librdkafka_s_admin_describes_a_group(node: Node, members: Members) -> None:
+    members.add(LIBRDKAFKA, BROKER_ASSIGNS)
+    members.settle()
+    admin = AdminClient({"bootstrap.servers": node.bootstrap})
+    described = admin.describe_consumer_groups([members.group])[members.group].result(30)
+    assert (described.type.name, described.state.name) == ("CONSUMER", "STABLE")
+    assert described.partition_assignor == "uniform"
+    (member,) = described.members
+    assert sorted(each.partition for each in member.assignment.topic_partitions) == list(range(PARTITIONS))
+    assert member.target_assignment.topic_partitions == member.assignment.topic_partitions
 
 
 def test_kafka_s_tool_shows_resets_and_deletes_a_group(node: Node, members: Members, tmp_path: Path) -> None:

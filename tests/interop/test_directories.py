@@ -12,11 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from bench.raw import RawConnection
-from bench.systems import SYSTEMS, Node
-from bench.systems.apache_kafka import adopt, dump_log
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
+from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
@@ -24,6 +21,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     NewTopic,
     ResourceType,
 )
+
+from bench.raw import RawConnection
+from bench.systems import SYSTEMS, Node
+from bench.systems.apache_kafka import adopt, dump_log
 from tests.interop.clients import ALL_CODECS
 
 SEGMENT_BYTES = 1 << 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 
 import pytest
+
 from tests.interop.clients import DriverSession, NotSupported
 from tools import peers
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.interop.franz_go_suite import Outcome, read_outcome
 
 PRINTED = """=== RUN   TestOne

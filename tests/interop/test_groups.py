@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bench.systems import Node
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
+
+from bench.systems import Node
 from tests.interop.clients import DriverSession
 
 PARTITIONS = 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from bench import report
 from bench.compare import compare_direction
 from bench.measure import Transfer

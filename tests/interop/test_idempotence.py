@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+
 from bench.raw import StoredBatch
 from tests.interop.clients import DriverSession
 from tests.interop.proxy import CuttingProxy

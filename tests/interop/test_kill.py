@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.systems import SYSTEMS, Node
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from bench.systems import SYSTEMS, Node
 
 ROUNDS = int(os.environ.get("INTEROP_KILLS", "50"))
 PARTITIONS = 3
@@ -74,7 +75,8 @@ class SteadyProducer:
     def finish(self) -> int:
         self._stopping.set()
         self._thread.join(10)
-        return self._producer.flush(60)
+        unsent: int = self._producer.flush(60)
+        return unsent
 
 
 def _values(bootstrap: str, partition: int) -> list[int]:

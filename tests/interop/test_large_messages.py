@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 
 import pytest
+
 from bench.raw import StoredBatch
 from tests.interop.clients import DriverFailed, DriverSession
 

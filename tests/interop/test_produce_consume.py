@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from bench.raw import StoredBatch
 from tests.interop.clients import ALL_CODECS, DriverSession
 

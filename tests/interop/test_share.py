@@ -16,15 +16,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from bench.systems import SYSTEMS, Node
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-from tests.interop.cluster import TOOLS, run_tool, tool_command, until
+from confluent_kafka.admin import AdminClient, NewTopic
 
+from bench.systems import SYSTEMS, Node
 from millbeck.client.share import AcknowledgeType, ShareConsumer
 from millbeck.host import real_environment
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.ids import TopicPartition
+from tests.interop.cluster import TOOLS, run_tool, tool_command, until
 
 TOOLS.setdefault("kafka-share-groups", "org.apache.kafka.tools.consumer.group.ShareGroupCommand")
 TOOLS.setdefault("kafka-console-share-consumer", "org.apache.kafka.tools.consumer.ConsoleShareConsumer")

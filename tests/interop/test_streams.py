@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from bench.systems import Node
 from confluent_kafka import Consumer, Producer, TopicPartition
+
+from bench.systems import Node
 from tests.interop.cluster import _LIGHT
 from tools import peers
 

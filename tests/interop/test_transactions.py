@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
 from bench.systems import Node
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition  # type: ignore[attr-defined]
 from tests.interop.cluster import _LIGHT, TOOL_TIMEOUT_S
 from tools import peers
 
@@ -50,7 +51,7 @@ def committed_values(node: Node, topic: str, partition_count: int) -> list[str]:
         if message.error():
             ends += 1
         else:
-            values.append(message.value().decode())
+            values.append((message.value() or b"").decode())
     consumer.close()
     return sorted(values)
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from bench.systems import SYSTEMS, Node
 from confluent_kafka import Producer as Librdkafka
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-from tests.interop.cluster import TOOLS, run_tool, until
-from tests.interop.test_share import SETTINGS, _console, _dumped, _group
+from confluent_kafka.admin import AdminClient, NewTopic
 
+from bench.systems import SYSTEMS, Node
 from millbeck.client.blocking import Blocking
 from millbeck.client.producer import Producer
+from tests.interop.cluster import TOOLS, run_tool, until
+from tests.interop.test_share import SETTINGS, _console, _dumped, _group
 
 TOOLS.setdefault("kafka-transactions", "org.apache.kafka.tools.TransactionsCommand")
 TOOLS.setdefault("kafka-console-consumer", "org.apache.kafka.tools.consumer.ConsoleConsumer")

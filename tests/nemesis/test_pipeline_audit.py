@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from nemesis.pipeline_audit import Bar, Row, audit_copies, audit_tail, audit_windows, emptiness, rows_of
 
 CUSTOMERS = [Row(b"c0", b'{"region": "north"}', 0)]

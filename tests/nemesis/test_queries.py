@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from nemesis.queries import History, QueryError, Samples, Vector, evaluate, parse, read_page, seconds
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from nemesis.rules import grouping_labels, labels_by_metric, metric_names, read_rules
 
 TEXT = """# A comment.

@@ -1,4 +1,4 @@
-"""Harm that overlaps: what ends is undone in time, and only what nothing else still does."""
+"""FaultInjector that overlaps: what ends is undone in time, and only what nothing else still does."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from nemesis.scenarios import SCENARIOS, partition, pause
 
 from nemesis import scenarios
+from nemesis.scenarios import SCENARIOS, partition, pause
 
 
 class FakeHost:
@@ -64,7 +64,7 @@ class FakeRun:
     def sleep(self, seconds: float) -> None:
         self.now_s = min(self.now_s + max(seconds, 0.001), self._seconds)
 
-    def say(self, _: str) -> None:
+    def report(self, _: str) -> None:
         self.said += 1
 
     def pick(self, members: list[Any]) -> Any:

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+from nemesis import signals
 from nemesis.alarming import DRIVES
 from nemesis.rules import Rule, read_rules
 from nemesis.run import RunFailed
 from nemesis.signals import Bench, RulesClock, SignalWatch, table
-
-from nemesis import signals
 
 
 def test_the_clock_changes_its_pace_and_never_jumps() -> None:

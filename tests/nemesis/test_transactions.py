@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from nemesis.judgement import Bar, TransactionVerdict, Verdict
 from nemesis.transactions import judge_transactions
 from nemesis.transactor import transformed

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from nemesis.clients import Notes
-from nemesis.transactor import ABANDON_EVERY, ABORT_EVERY, Transactor, transformed
 
 from nemesis import transactor
+from nemesis.clients import Notes
+from nemesis.transactor import ABANDON_EVERY, ABORT_EVERY, Transactor, transformed
 
 
 class FakeMessage:

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 LAYERS = {
     "cli": 9,
+    "simulation": 8,
+    "testing": 8,
     "pipeline": 7,
-    "testing": 6,
+    "registry": 6,
     "server": 5,
     "controller": 4,
     "coordinator": 4,
@@ -35,6 +37,34 @@ LAYERS = {
     "compiled": 0,
 }
 """A package imports only from rows below its own; packages of one row do not import each other."""
+
+ROOMS = {
+    "node": 11,
+    "broker_role": 10,
+    "controller_role": 10,
+    "metrics": 9,
+    "broker": 8,
+    "local": 8,
+    "requests": 7,
+    "broker_lifecycle": 6,
+    "share": 6,
+    "cleaner": 5,
+    "coordinators": 5,
+    "fetch": 5,
+    "metadata": 5,
+    "replicas": 4,
+    "transactions": 4,
+    "network": 3,
+    "context": 2,
+    "quotas": 2,
+    "config": 1,
+    "local_topics": 1,
+    "loop": 0,
+}
+"""The same inside ``server``: its packages and the modules at its top."""
+
+CONTEXTS = ("millbeck.server.broker", "millbeck.server.node")
+"""What handlers and drivers are given to reach the node's other parts: any room may import it for types."""
 
 REAL_MACHINE = (
     "fcntl",
@@ -70,23 +100,22 @@ ON_THE_REAL_MACHINE = {
     "millbeck.host": "implements the environment",
     "millbeck.cli": "commands run on the user's machine",
     "millbeck.testing": "fixtures start real nodes",
+    "millbeck.simulation.mutants": "mutants run on processes of this machine",
+    "millbeck.simulation.runs": "campaigns run on processes of this machine",
     "millbeck.pipeline.formats.schema_files": "reads schemas from the user's files and compiles them",
     "millbeck.pipeline.java": "finds the machine's Java",
-    "millbeck.pipeline.meanwhile": "loads modules on a thread while Java starts",
+    "millbeck.pipeline.preloading": "loads modules on a thread while Java starts",
     "millbeck.pipeline.running": "runs pipelines from files of the user's machine",
     "millbeck.pipeline.session": "tells Spark in its environment which Java and Python to start",
     "millbeck.pipeline.spark_output": "stands between Spark's processes and the terminal",
     "millbeck.compiled": "looks at the package's own files when it is loaded",
 }
-IN_THE_SIMULATOR = "millbeck.testing.sim"
-"""Part of testing, but bound by the rules: it must not depend on the machine it runs on."""
-
 EXCEPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
-    "millbeck.records.kernels": (
+    "millbeck.records.native": (
         ("os",),
         "chooses at load time between compiled and plain kernels, which are equal; nothing depends on it later",
     ),
-    "millbeck.testing.sim.strict": (
+    "millbeck.simulation.environment.strict": (
         ("os", "random", "secrets", "socket", "threading", "time", "uuid"),
         "takes the real machine away while a simulation runs, so it has to know it",
     ),
@@ -99,6 +128,16 @@ def test_every_package_has_a_row(source: list[Module]) -> None:
 
 def test_imports_point_down(source: list[Module]) -> None:
     violations = [line for module in source for line in _upward_imports(module)]
+    assert not violations, "\n".join(violations)
+
+
+def test_every_part_of_server_has_a_row(source: list[Module]) -> None:
+    parts = {_room(module) for module in source} - {""}
+    assert sorted(parts) == sorted(ROOMS)
+
+
+def test_imports_inside_server_point_down(source: list[Module]) -> None:
+    violations = [line for module in source for line in _upward_imports_inside_server(module)]
     assert not violations, "\n".join(violations)
 
 
@@ -183,6 +222,31 @@ def test_the_check_of_layers(make_module: Callable[[str, str], Module], name: st
     assert len(list(_upward_imports(make_module(name, text)))) == count
 
 
+ROOM_IMPORTS = {
+    "up": ("millbeck.server.network.call", "from millbeck.server.requests.dispatch import Dispatcher", 1),
+    "same row": ("millbeck.server.fetch.handler", "from millbeck.server.metadata import replay", 1),
+    "up, for types": (
+        "millbeck.server.loop.tasks",
+        "if TYPE_CHECKING:\n    from millbeck.server.network.call import Call",
+        1,
+    ),
+    "the context": ("millbeck.server.network.call", "from millbeck.server.broker import Broker", 1),
+    "the context, for types": (
+        "millbeck.server.network.call",
+        "if TYPE_CHECKING:\n    from millbeck.server.broker import Broker",
+        0,
+    ),
+    "down": ("millbeck.server.requests.dispatch", "from millbeck.server.network.call import Call", 0),
+    "own room": ("millbeck.server.share.sessions", "from millbeck.server.share import settings", 0),
+    "from elsewhere": ("millbeck.cli.main", "from millbeck.server.node import Node", 0),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "count"), ROOM_IMPORTS.values(), ids=ROOM_IMPORTS.keys())
+def test_the_check_of_rooms(make_module: Callable[[str, str], Module], name: str, text: str, count: int) -> None:
+    assert len(list(_upward_imports_inside_server(make_module(name, text)))) == count
+
+
 IMPURITIES = {
     "plain": ("import time", 1),
     "from": ("from os.path import join", 1),
@@ -228,6 +292,24 @@ def _upward_imports(module: Module) -> Iterator[str]:
             yield f"{module.shown}:{imported.line} {module.package or 'millbeck'} imports {target}"
 
 
+def _room(module: Module) -> str:
+    """The part of ``server`` that a module belongs to; "" outside, and for the package itself."""
+    parts = module.name.split(".")
+    return parts[2] if parts[:2] == ["millbeck", "server"] and len(parts) > 2 else ""
+
+
+def _upward_imports_inside_server(module: Module) -> Iterator[str]:
+    room = _room(module)
+    for imported in module.imports:
+        parts = imported.name.split(".")
+        target = parts[2] if parts[:2] == ["millbeck", "server"] and len(parts) > 2 else ""
+        if not room or not target or target == room:
+            continue
+        is_context = imported.is_for_types and imported.name in CONTEXTS
+        if ROOMS[target] >= ROOMS[room] and not is_context:
+            yield f"{module.shown}:{imported.line} {room} imports {target}"
+
+
 def _impure_imports(module: Module) -> Iterator[str]:
     allowed, _ = EXCEPTIONS.get(module.name, ((), ""))
     for imported in module.imports:
@@ -244,8 +326,6 @@ def _touches_of_the_machine(module: Module) -> Iterator[str]:
 
 
 def _is_on_the_real_machine(module: Module) -> bool:
-    if module.is_under(IN_THE_SIMULATOR):
-        return False
     return any(module.is_under(prefix) for prefix in ON_THE_REAL_MACHINE)
 
 

@@ -1,4 +1,4 @@
-"""Tests mirror the source: ``millbeck/wire/codec.py`` has ``tests/unit/wire/test_codec.py``, and the reverse."""
+"""Tests mirror the packages: ``millbeck/wire`` has its tests in ``tests/unit/wire``, and the reverse."""
 
 from __future__ import annotations
 
@@ -16,19 +16,16 @@ DECLARATIONS = {
 }
 """Modules without a line of logic, and where their contents are tested. They must not hold a function."""
 
-IMPLEMENTATIONS = ("host", "testing/sim")
+IMPLEMENTATIONS = ("host", "simulation/environment")
 """Implementations of the kernel's protocols: the suite in tests/contract that runs against all of them counts too."""
 
 ON_SPARK = "pipeline"
 """What only describes Spark's queries can be tested with a Spark alone: the mirror may be in tests/spark."""
 
 
-def test_every_module_has_its_test(source: list[Module], root: Path) -> None:
-    missing = [
-        _mirrors_of(module, root)[0].relative_to(root).as_posix()
-        for module in source
-        if _needs_a_test(module) and not any(mirror.is_file() for mirror in _mirrors_of(module, root))
-    ]
+def test_every_package_has_its_tests(source: list[Module], root: Path) -> None:
+    packages = {Path(_path_within(module)).parent for module in source if _needs_a_test(module)}
+    missing = [package.as_posix() for package in sorted(packages) if not _has_tests(package, root)]
     assert not missing, "\n".join(missing)
 
 
@@ -81,12 +78,10 @@ def _only_reexports(tree: ast.Module) -> bool:
     return all(isinstance(node, ast.Expr | ast.Import | ast.ImportFrom | ast.Assign) for node in tree.body)
 
 
-def _mirrors_of(module: Module, root: Path) -> list[Path]:
-    within = Path(_path_within(module))
-    name = within.parent.name if within.name == "__init__" else within.name.removeprefix("_")
-    mirrors = [root / "tests" / "unit" / within.parent / f"test_{name}.py"]
-    if within.parent.as_posix() in IMPLEMENTATIONS:
-        mirrors.append(root / "tests" / "contract" / f"test_{name}.py")
-    if within.parts[0] == ON_SPARK:
-        mirrors.append(root / "tests" / "spark" / within.relative_to(ON_SPARK).parent / f"test_{name}.py")
-    return mirrors
+def _has_tests(package: Path, root: Path) -> bool:
+    folders = [root / "tests" / "unit" / package]
+    if package.as_posix() in IMPLEMENTATIONS:
+        folders.append(root / "tests" / "contract")
+    if package.parts[:1] == (ON_SPARK,):
+        folders.append(root / "tests" / "spark" / package.relative_to(ON_SPARK))
+    return any(any(folder.glob("test_*.py")) for folder in folders)

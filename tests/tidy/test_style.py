@@ -15,12 +15,12 @@ PLACES = ("src", "tests", "docs", "tools", "bench", "README.md", "CONTRIBUTING.m
 SUFFIXES = (".py", ".md", ".toml", ".txt", ".java", ".go", ".js", ".json", ".yml", ".yaml", ".sh", "")
 SKIPPED_DIRECTORIES = ("__pycache__", "node_modules", "build", "dist", "millbeck.egg-info")
 
-EMPTY_NAMES = ("utils", "util", "helpers", "helper", "common", "misc", "manager", "impl", "data", "info")
+EMPTY_NAMES = ("utils", "util", "helpers", "helper", "misc", "impl", "data", "info")
 """Words that say nothing: not for modules and classes."""
 NAMED_BY_KAFKA = ("millbeck.wire.messages",)
 """Classes here carry the names of Kafka's schemas, good or bad."""
-SHORT_NAMES = ("hw", "hwm", "lso", "leo", "cfg", "mgr", "utils", "util", "helpers", "impl", "misc")
-"""Words that nobody has to guess: not for functions, arguments and attributes either. Spell them out."""
+SHORT_NAMES = ("cfg", "mgr", "utils", "util", "helpers", "impl", "misc")
+"""Not for functions, arguments and attributes either. Kafka's own abbreviations (isr, hwm, lso, leo) are fine."""
 
 LEFTOVERS = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
 MACHINE_PATHS = re.compile(r"(?<![\w./-])/(?:work|home|Users|root|mnt|tmp)/(?!kafka-|kraft-)[\w.-]")

@@ -147,7 +147,7 @@ def test_a_fleet_is_upgraded_node_by_node_under_load(tmp_path: Path) -> None:
         straggler = nodes.node(3)
         straggler.stop()
         straggler.settings[CEILING] = OLDER
-        with pytest.raises(BrokerFailed, match=f"metadata.version is {NEWER}, and this node knows up to {OLDER}"):
+        with pytest.raises(BrokerFailed, match=f"metadata.version is {NEWER}, but this node supports up to {OLDER}"):
             straggler.start()
         del straggler.settings[CEILING]
         straggler.start()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import random
 import struct
 
-from field_mutations import seeded
-
-from millbeck.server.routes import ROUTES
+from millbeck.server.requests.routes import ROUTES
 from millbeck.wire import codec
 from millbeck.wire.api_keys import APIS
 from millbeck.wire.framing import request_prefix
+from tests.fuzz.field_mutations import seeded
 
 
 def valid_frames() -> list[bytes]:

@@ -18,9 +18,9 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from frames import hostile_frame, valid_frames
 
 from millbeck.testing import broker
+from tests.fuzz.long.frames import hostile_frame, valid_frames
 
 FRAME_COUNT = int(os.environ.get("FRAMES", "100000"))
 CONNECTIONS = 50

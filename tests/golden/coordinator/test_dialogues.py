@@ -19,7 +19,14 @@ from typing import Any
 
 import pytest
 
-from millbeck.coordinator.group.records import GroupMetadataKey, GroupMetadataValue, GroupRecord, decode
+from millbeck.coordinator.group.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    GroupRecord,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    decode,
+)
 from millbeck.kernel import errors
 from millbeck.kernel.errors import by_code
 from millbeck.records import batch
@@ -184,6 +191,8 @@ class Dialogue:
             members = " ".join(f"{self._short(one.member_id)}={one.assignment.decode()}" for one in value.members)
             leader = self._short(value.leader)
             return f"group {found.key.group} generation={value.generation} leader={leader} [{members}]"
+        assert isinstance(found.key, OffsetCommitKey)
+        assert isinstance(found.value, OffsetCommitValue | None)
         offset = "removed" if found.value is None else found.value.offset
         return f"offset {found.key.group} {found.key.topic}-{found.key.partition} {offset}"
 

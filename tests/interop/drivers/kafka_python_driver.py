@@ -10,6 +10,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import BrokerResponseError, KafkaError
 from kafka.structs import OffsetAndMetadata
+
 from tests.interop.drivers.session import (
     Driver,
     DriverError,

@@ -15,13 +15,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.interop.records.samples import as_json, sample
-from tools import peers
-
 from millbeck.metadata.records import RECORD_TYPES
 from millbeck.wire.codec import decoder, encoder
 from millbeck.wire.schema import schema_of
 from millbeck.wire.varint import unsigned_varint
+from tests.interop.records.samples import as_json, sample
+from tools import peers
 
 SEED = 20
 SAMPLES = 60
@@ -67,9 +66,9 @@ def compare(cases: list[tuple[Any, int]]) -> list[str]:
         if answer != ours.hex():
             problems.append(f"{name}: ours {ours.hex()}, Kafka's {answer}, of {record!r}")
             continue
-        body = ours[3:]  # frame version, type and version are one byte each
-        decoded, end = decoder(type(record), version)(body)
-        if decoded != record or end != len(body):
+        payload = ours[3:]  # frame version, type and version are one byte each
+        decoded, end = decoder(type(record), version)(payload)
+        if decoded != record or end != len(payload):
             problems.append(f"{name}: Kafka's bytes become {decoded!r} and not {record!r}")
     return problems
 

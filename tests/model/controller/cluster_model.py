@@ -16,7 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from millbeck.controller import Controller, ControllerOptions, OptionRules, Registration, Result
+from millbeck.controller import Controller, ControllerOptions, NodeRegistration, OptionRules, Result
+from millbeck.controller.result import Steps, finished
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.options import OptionSet, Section
 from millbeck.metadata.delta import advance
@@ -24,35 +25,28 @@ from millbeck.metadata.image import EMPTY, Endpoint, MetadataImage, PartitionReg
 from millbeck.metadata.image.topics import RECOVERED, RECOVERING
 from millbeck.metadata.records import ConfigRecord, FeatureLevelRecord, MetadataRecord
 from millbeck.storage.config import TOPIC_OPTIONS
-from millbeck.wire.messages.alter_partition import (
+from millbeck.wire.messages.configs import (
+    IncrementalAlterableConfig,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+)
+from millbeck.wire.messages.nodes import BrokerHeartbeatRequest
+from millbeck.wire.messages.replicas import (
     AlterPartitionPartition,
+    AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
     AlterPartitionTopic,
-    BrokerState,
-)
-from millbeck.wire.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from millbeck.wire.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsDirectory,
     AssignReplicasToDirsPartition,
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsTopic,
+    BrokerState,
+    ElectLeadersRequest,
+    ElectLeadersTopicPartitions,
+    ReassignablePartition,
+    ReassignableTopic,
 )
-from millbeck.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
-from millbeck.wire.messages.create_topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreateTopicsRequest,
-)
-from millbeck.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersTopicPartitions
-from millbeck.wire.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
+from millbeck.wire.messages.topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 
 BROKERS = (1, 2, 3, 4)
 SESSION_TIMEOUT_MS = 9000
@@ -158,10 +152,11 @@ class ClusterModel:
 
     # The log.
 
-    def _submit(self, decide: Callable[[MetadataImage], Result[Any]]) -> object:
+    def _submit(self, decide: Callable[[MetadataImage], Result[Any] | Steps[Result[Any]]]) -> object:
         """Carry out a decision; the error where it is refused."""
         try:
-            result = decide(self.image)
+            decided = decide(self.image)
+            result = decided if isinstance(decided, Result) else finished(decided)
         except ApiError as error:
             return error
         self._append(result.records)
@@ -306,7 +301,7 @@ class ClusterModel:
         if process.epoch is not None:
             return
         process.incarnation += 1
-        registration = Registration(
+        registration = NodeRegistration(
             node_id=process.broker_id,
             incarnation_id=bytes([process.broker_id, process.incarnation % 256, process.incarnation // 256])
             + bytes(13),
@@ -585,8 +580,8 @@ class ClusterModel:
     def set_minimum(self, a: int, b: int) -> None:
         topic, *_ = self._chosen(a)
         kind, name = (4, "") if b % 4 == 0 else (2, topic.name)
-        config = AlterableConfig("min.insync.replicas", 0, str(b % 3 + 1))
-        request = IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(kind, name, [config])])
+        config = IncrementalAlterableConfig("min.insync.replicas", 0, str(b % 3 + 1))
+        request = IncrementalAlterConfigsRequest(resources=[IncrementalAlterConfigsResource(kind, name, [config])])
         self._submit(lambda image: self.controller.incremental_alter_configs(image, request))
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.model.controller.cluster_model import OPERATIONS, ClusterModel, run_operations, run_seed
 
 from millbeck.metadata.delta import advance
 from millbeck.metadata.image import EMPTY
+from tests.model.controller.cluster_model import OPERATIONS, ClusterModel, run_operations, run_seed
 
 STEPS = st.lists(
     st.tuples(st.sampled_from(sorted(set(OPERATIONS))), st.integers(0, 63), st.integers(0, 63)), max_size=60

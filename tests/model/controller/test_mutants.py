@@ -6,15 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.model.controller.cluster_model import Broken, ClusterModel, run_operations, run_seed
 
 from millbeck.controller import alter_partition, broker_changes, eligible_leaders, replica_directories
 from millbeck.controller.partition_change import PartitionChange
 from millbeck.controller.reassignment import Reassignment
+from millbeck.controller.result import Steps
 from millbeck.kernel.errors import InvalidRequest
 from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.records import BrokerRegistrationChangeRecord, MetadataRecord
-from millbeck.wire.messages.alter_partition import BrokerState
+from millbeck.wire.messages.replicas import BrokerState
+from tests.model.controller.cluster_model import Broken, ClusterModel, run_operations, run_seed
 
 SEEDS = 40
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -38,7 +39,8 @@ def alter_partition_without_broker_epochs(patch: pytest.MonkeyPatch) -> None:
 
 
 def fenced_broker_stays_in_isr(patch: pytest.MonkeyPatch) -> None:
-    def fenced(image: MetadataImage, rules: Any, broker: Any) -> list[MetadataRecord]:
+    def fenced(image: MetadataImage, rules: Any, broker: Any) -> Steps[list[MetadataRecord]]:
+        yield
         return [BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=1)]
 
     patch.setattr(broker_changes, "fenced", fenced)
@@ -49,13 +51,13 @@ def fenced_broker_may_come_in(patch: pytest.MonkeyPatch) -> None:
 
 
 def lost_directory_stays_in_isr(patch: pytest.MonkeyPatch) -> None:
-    original = broker_changes.directories_lost
+    original = broker_changes.records_for_offline_directories
 
-    def lost(image: MetadataImage, rules: Any, broker: Any, offline: Any) -> list[MetadataRecord]:
-        records = original(image, rules, broker, offline)
+    def lost(image: MetadataImage, rules: Any, broker: Any, offline: Any) -> Steps[list[MetadataRecord]]:
+        records = yield from original(image, rules, broker, offline)
         return [record for record in records if isinstance(record, BrokerRegistrationChangeRecord)]
 
-    patch.setattr(broker_changes, "directories_lost", lost)
+    patch.setattr(broker_changes, "records_for_offline_directories", lost)
 
 
 def assigned_to_a_lost_directory_and_in_sync(patch: pytest.MonkeyPatch) -> None:
@@ -73,7 +75,7 @@ def assigned_to_a_lost_directory_and_in_sync(patch: pytest.MonkeyPatch) -> None:
 def unclean_shutdown_ignored_by_elr(patch: pytest.MonkeyPatch) -> None:
     original = broker_changes.restarted
 
-    def restarted(image: MetadataImage, rules: Any, broker_id: int, *, is_clean: bool) -> list[MetadataRecord]:
+    def restarted(image: MetadataImage, rules: Any, broker_id: int, *, is_clean: bool) -> Steps[list[MetadataRecord]]:
         return original(image, rules, broker_id, is_clean=True)
 
     patch.setattr(broker_changes, "restarted", restarted)

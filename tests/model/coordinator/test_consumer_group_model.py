@@ -239,11 +239,15 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             group = self.world.group()
             known = None if group is None else group.members.get(client.member_id)
             actual = None if known is None else known.epoch if isinstance(group, ConsumerGroup) else group.generation_id
-            if client.epoch + wrong_by != actual:
-                outcome = self.world.commit(
-                    {("t", 0): 1}, member_id=client.member_id, generation=client.epoch + wrong_by
-                )
-                assert outcome.error is not None
+            claimed = client.epoch + wrong_by
+            if claimed != actual:
+                # KIP-1251: an older epoch may commit a partition that the member has had since then or longer.
+                is_allowed = False
+                if isinstance(group, ConsumerGroup) and known is not None:
+                    assigned_at = known.assignment_epoch(worlds.TOPIC_ID, 0)
+                    is_allowed = assigned_at is not None and assigned_at <= claimed < known.epoch
+                outcome = self.world.commit({("t", 0): 1}, member_id=client.member_id, generation=claimed)
+                assert (outcome.error is None) == is_allowed
 
     @rule(delay_ms=st.sampled_from(DELAYS_MS))
     def wait(self, delay_ms: int) -> None:

@@ -21,7 +21,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from millbeck.coordinator.group.classic.group import ClassicGroup
 from millbeck.coordinator.group.classic.state import GroupState
-from millbeck.coordinator.group.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, decode
+from millbeck.coordinator.group.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    decode,
+)
 from millbeck.kernel import errors
 from millbeck.records import batch
 
@@ -256,10 +262,10 @@ class GroupMachine(RuleBasedStateMachine):
         for one in members.values():
             for name, _ in one.protocols:
                 counts[name] = counts.get(name, 0) + 1
-        assert {name: count for name, count in group.supporter_counts.items() if count} == counts
-        timers = self.world.shard._timers
+        assert {name: count for name, count in group.protocol_support_counts.items() if count} == counts
+        timers = self.world.host._timers
         for name, one in members.items():
-            assert one.is_excused_from_heartbeat or ("session", "g", name) in timers
+            assert one.has_satisfied_heartbeat or ("session", "g", name) in timers
             assert not one.is_awaiting_sync or group.state is GroupState.COMPLETING_REBALANCE
         if group.state is GroupState.EMPTY:
             assert not members
@@ -305,7 +311,7 @@ class GroupMachine(RuleBasedStateMachine):
                     groups[found.key.group] = found.value
                 else:
                     assert isinstance(found.key, OffsetCommitKey)
-                    assert found.value is not None
+                    assert isinstance(found.value, OffsetCommitValue)
                     offsets[found.key.topic, found.key.partition] = (found.value.offset, record.offset)
         return groups, offsets
 
@@ -329,7 +335,7 @@ class GroupMachine(RuleBasedStateMachine):
         assert all(outcome.is_done for outcome in self.open_requests)
         group = self.world.group()
         assert group is None or (group.is_empty and not group.pending_joins)
-        assert self.world.host.parked_count == 0
+        assert self.world.host.deferred_count == 0
 
 
 # Shrinking takes minutes here; the seed that a failure prints is enough to see it again.

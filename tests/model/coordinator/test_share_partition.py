@@ -13,9 +13,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from millbeck.coordinator.share.partition.acquiring import Found
-from millbeck.coordinator.share.partition.changes import Change
-from millbeck.coordinator.share.partition.machine import Acknowledgement, Settings, SharePartition
+from millbeck.coordinator.share.partition.acquisition import FetchedBatch
+from millbeck.coordinator.share.partition.changes import StateTransition
+from millbeck.coordinator.share.partition.share_partition import Acknowledgement, SharePartition, SharePartitionSettings
 from millbeck.coordinator.share.states import STATE_AFTER, AcknowledgeType, RecordState, StateBatch
 from millbeck.kernel.errors import ApiError
 
@@ -57,10 +57,10 @@ class Oracle:
 class SharePartitionMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.partition = SharePartition(Settings(lock_duration_ms=LOCK_MS, delivery_count_limit=LIMIT), 0)
+        self.partition = SharePartition(SharePartitionSettings(lock_duration_ms=LOCK_MS, delivery_count_limit=LIMIT), 0)
         self.oracle = Oracle()
         self.now_ms = 0
-        self.pending: dict[int, Change] = {}
+        self.pending: dict[int, StateTransition] = {}
         self.number = 0
         self.start_seen = 0
         self.finals: dict[int, RecordState] = {}
@@ -70,7 +70,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self.partition.settings.has_dead_letters = self.oracle.has_dead_letters = has_dead_letters
 
     @rule()
-    def bury(self) -> None:
+    def archive(self) -> None:
         waiting = [each for each, known in self.oracle.offsets.items() if known.state is RecordState.ARCHIVING]
         dead = self.partition.take_dead()
         handed = [offset for each in dead for offset in range(each.first_offset, each.last_offset + 1)]
@@ -102,7 +102,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         is_strict: bool,
     ) -> None:
         fetch_offset = self.partition.next_fetch_offset()
-        found: list[Found] = []
+        found: list[FetchedBatch] = []
         position = fetch_offset
         for size, hole, has_records in zip(sizes, holes, data, strict=False):
             # Nobody finds a hole where somebody was given a record.
@@ -110,7 +110,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
                 position, hole = position + 1, hole - 1
             last = position + size - 1
             seen = any(self.oracle.at(each).count for each in range(position, min(last + 1, self.oracle.end)))
-            found.append(Found(position, last, has_records or seen))
+            found.append(FetchedBatch(position, last, has_records or seen))
             position = last + 1
         acquired = self.partition.acquire(
             member,
@@ -140,7 +140,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         if not given and any(offset >= fetch_offset for offset in readable):
             assert not any(self.oracle.at(offset).state is RecordState.AVAILABLE for offset in [readable[0]])
 
-    def _pass_over(self, fetch_offset: int, found: list[Found], readable: list[int]) -> None:
+    def _pass_over(self, fetch_offset: int, found: list[FetchedBatch], readable: list[int]) -> None:
         """What was looked at and holds nothing is final; how far the look went, the window tells."""
         end = self.partition.end_offset + 1
         last_looked = max([one.last_offset for one in found if one.first_offset < end] + [fetch_offset - 1])
@@ -213,7 +213,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
         if change:
             self.pending[self.number] = change
 
-    def _check_batches(self, change: Change, number: int) -> None:
+    def _check_batches(self, change: StateTransition, number: int) -> None:
         told = {
             offset: (batch.delivery_state, batch.delivery_count)
             for batch in change.batches
@@ -244,7 +244,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     def _answer(self, number: int, *, is_written: bool) -> None:
         change = self.pending.pop(number)
-        write = self.partition.planned_write([change])
+        write = self.partition.build_write([change])
         assert write.start_offset >= self.partition.start_offset
         if is_written:
             self.partition.written(change)

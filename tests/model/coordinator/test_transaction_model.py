@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from millbeck.coordinator.transaction.markers import Markers
 from millbeck.coordinator.transaction.records import decode
-from millbeck.coordinator.transaction.status import Status, may_follow
+from millbeck.coordinator.transaction.status import Status, is_valid_transition
 from millbeck.kernel import errors
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch
@@ -191,7 +191,7 @@ class TransactionMachine(RuleBasedStateMachine):
                     states.pop(found.transactional_id, None)
                     continue
                 before = states.get(found.transactional_id)
-                assert before is None or may_follow(before, found.transaction.status)
+                assert before is None or is_valid_transition(before, found.transaction.status)
                 states[found.transactional_id] = found.transaction.status
 
 

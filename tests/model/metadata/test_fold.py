@@ -56,7 +56,8 @@ def _uuid(number: int) -> bytes:
 def _next(draw: Any, image: MetadataImage, step: int) -> MetadataRecord:
     """One record that may follow on ``image``; ``step`` makes ids that were never used."""
     kinds = [_node, _topic, _option, _credential, _other]
-    return draw(st.sampled_from(kinds))(draw, image, step)
+    made: MetadataRecord = draw(st.sampled_from(kinds))(draw, image, step)
+    return made
 
 
 def _node(draw: Any, image: MetadataImage, step: int) -> MetadataRecord:
@@ -80,7 +81,8 @@ def _node(draw: Any, image: MetadataImage, step: int) -> MetadataRecord:
         cordoned_log_dirs=draw(st.sampled_from((None, [], [_uuid(7)]))),
     )
     gone = UnregisterBrokerRecord(broker_id=node, broker_epoch=broker.epoch)
-    return draw(st.sampled_from((change, change, gone, RegisterControllerRecord(controller_id=node))))
+    chosen: MetadataRecord = draw(st.sampled_from((change, change, gone, RegisterControllerRecord(controller_id=node))))
+    return chosen
 
 
 def _topic(draw: Any, image: MetadataImage, step: int) -> MetadataRecord:
@@ -131,12 +133,13 @@ def _credential(draw: Any, image: MetadataImage, step: int) -> MetadataRecord:
         RemoveDelegationTokenRecord(token_id="t"),
     ]
     choices += [RemoveAccessControlEntryRecord(id=entry) for entry in sorted(image.acls.by_id)[:1]]
-    return draw(st.sampled_from(choices))
+    chosen: MetadataRecord = draw(st.sampled_from(choices))
+    return chosen
 
 
 def _other(draw: Any, image: MetadataImage, step: int) -> MetadataRecord:
     entity = [QuotaEntityPart("user", draw(st.sampled_from((None, "u"))))]
-    return draw(
+    chosen: MetadataRecord = draw(
         st.sampled_from(
             (
                 NoOpRecord(),
@@ -147,6 +150,7 @@ def _other(draw: Any, image: MetadataImage, step: int) -> MetadataRecord:
             )
         )
     )
+    return chosen
 
 
 def _advance(image: MetadataImage, records: list[MetadataRecord]) -> MetadataImage:
