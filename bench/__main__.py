@@ -18,8 +18,6 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import median
 
-from tools import peers
-
 from bench import machine, perf_tools
 from bench.cells import CORE_CELLS, FULL_CELLS, PERF_TOOL_CELLS, SMALL_BATCH, Cell
 from bench.compare import compare, compare_direction
@@ -29,33 +27,22 @@ from bench.report import comparison_section, stamp, transfer_table, write_sectio
 from bench.rounds import run_round
 from bench.startup import startup_section
 from bench.stolen import stolen_seconds
-from bench.systems import SYSTEMS, Node
+from bench.systems import SYSTEMS, Node, compared_systems
+from tools import peers
 
 # Deleted topics leave the disk soon, so that their removal falls between the cells.
 OVERRIDES = {"log.segment.delete.delay.ms": "200"}
 RESULTS = peers.ROOT / "build" / "bench"
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     print(f"[{time.strftime('%H:%M:%S')}] {text}", flush=True)
-
-
-def _systems(only: str | None) -> list[str]:
-    """millbeck first; Apache Kafka when it is there or can be fetched."""
-    if only:
-        return [only]
-    try:
-        peers.install("kafka")
-    except peers.PeerUnavailable as missing:
-        _say(f"Apache Kafka is not available, measuring millbeck alone: {missing}")
-        return ["millbeck"]
-    return ["millbeck", "apache-kafka"]
 
 
 def _start(system: str, directory: Path, core: int | None) -> Node:
     node = SYSTEMS[system](directory / system, overrides=OVERRIDES, core=core)
     node.start()
-    _say(f"{system} is up")
+    _print_line(f"{system} is up")
     return node
 
 
@@ -81,7 +68,7 @@ def _rounds(
             outcome = run_round(benches, order, cell, total_bytes=total_bytes, latency_seconds=timed)
             for system, result in outcome.items():
                 results[system, cell].append(result)
-                _say(
+                _print_line(
                     f"round {round_number + 1} {cell.name}: {system}"
                     f" produce {result.produce.megabytes_per_second:.0f} MB/s"
                     f" consume {median(turn.megabytes_per_second for turn in result.consumes):.0f} MB/s"
@@ -97,7 +84,7 @@ def _perf_tool_tables(benches: dict[str, Bench], *, rounds: int, total_bytes: in
             for system in _order(benches, round_number):
                 produced, consumed = perf_tools.run_cell(benches[system], cell, total_bytes)
                 results[system, cell].append((produced, consumed))
-                _say(
+                _print_line(
                     f"perf tools, round {round_number + 1} {cell.name}: {system}"
                     f" produce {produced.megabytes_per_second:.0f} MB/s"
                     f" consume {consumed.megabytes_per_second:.0f} MB/s"
@@ -116,6 +103,9 @@ def _perf_tool_tables(benches: dict[str, Bench], *, rounds: int, total_bytes: in
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description="millbeck beside Apache Kafka.")
     parser.add_argument("--full", action="store_true", help="24 settings and Kafka's own perf tools")
+    parser.add_argument(
+        "--against", type=Path, metavar="DIR", help="beside the compiled millbeck of another checkout; writes no docs"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--megabytes", type=int, default=256, help="per cell; at most 1,000")
     parser.add_argument("--latency-seconds", type=float, default=6)
@@ -124,7 +114,7 @@ def main() -> int:
     chosen = parser.parse_args()
     total_bytes = min(chosen.megabytes, 1000) * 1_000_000
     broker_core, client_core = machine.cores()
-    systems = _systems(chosen.only)
+    systems = compared_systems(chosen.only, chosen.against)
     facts = machine.facts("apache-kafka" in systems)
     cells = FULL_CELLS if chosen.full else CORE_CELLS
     directory = machine.scratch_directory("bench-")
@@ -136,7 +126,7 @@ def main() -> int:
             benches = {system: Bench(node, client_core=client_core) for system, node in nodes.items()}
             for system, bench in benches.items():
                 bench.warm_up(CORE_CELLS, min(total_bytes, 128_000_000))
-                _say(f"{system} is warm")
+                _print_line(f"{system} is warm")
             results = _rounds(
                 benches,
                 cells,
@@ -165,7 +155,7 @@ def main() -> int:
     raw = {f"{system} {cell.name}": [one.as_json() for one in rounds] for (system, cell), rounds in results.items()}
     (RESULTS / ("full.json" if chosen.full else "core.json")).write_text(json.dumps(raw, indent=1))
     print("\n".join(lines))
-    if not chosen.only:
+    if not (chosen.only or chosen.against):
         write_section("full" if chosen.full else "core", lines)
     return 0
 

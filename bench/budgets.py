@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench import machine, raw
 from bench.report import stamp, write_section

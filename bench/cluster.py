@@ -19,15 +19,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tools import peers
-
 from bench import machine
 from bench.cells import LARGE_BATCH, SMALL_BATCH, Cell
 from bench.cluster_measure import ClusterBench, Failover, Produced, Return
 from bench.cluster_report import failover_table, judgement, produce_table, return_table
 from bench.report import stamp, write_section
-from bench.systems import SYSTEMS
+from bench.systems import SYSTEMS, compared_systems
 from bench.systems.cluster import BrokerCluster
+from tools import peers
 
 CELLS = tuple(
     Cell(record_bytes=1000, batch_bytes=batch_bytes, acks="all", codec="none")
@@ -43,19 +42,8 @@ Results = dict[str, dict[str, list[Any]]]
 """By what was measured, then by system, a list of rounds."""
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     print(f"[{time.strftime('%H:%M:%S')}] {text}", flush=True)
-
-
-def _systems(only: str | None) -> list[str]:
-    if only:
-        return [only]
-    try:
-        peers.install("kafka")
-    except peers.PeerUnavailable as missing:
-        _say(f"Apache Kafka is not available, measuring millbeck alone: {missing}")
-        return ["millbeck"]
-    return ["millbeck", "apache-kafka"]
 
 
 def _produce_rounds(
@@ -64,14 +52,14 @@ def _produce_rounds(
     for bench in benches.values():
         for cell in CELLS:
             bench.produce(cell, total_bytes=total_bytes, latency_seconds=0)
-        _say(f"{bench.cluster.name} is warm")
+        _print_line(f"{bench.cluster.name} is warm")
     for number in range(rounds):
         order = list(benches) if number % 2 == 0 else list(benches)[::-1]
         for cell in CELLS:
             for system in order:
                 one = benches[system].produce(cell, total_bytes=total_bytes, latency_seconds=latency_seconds)
                 results[cell.name][system].append(one)
-                _say(
+                _print_line(
                     f"round {number + 1} {cell.name}: {system} {one.transfer.megabytes_per_second:.0f} MB/s,"
                     f" {one.transfer.broker_cpu_per_gigabyte:.2f} CPU s/GB, p99 {one.p99_ms or 0:.2f} ms"
                 )
@@ -89,7 +77,7 @@ def _failover_rounds(
                 one = bench.failover(session_seconds=session_seconds, of_controller=of_controller)
                 whom = "controller" if of_controller else "broker"
                 results[f"failover of a {whom}, {name}"][system].append(one)
-                _say(
+                _print_line(
                     f"failover {number + 1} of a {whom}, {name}: {system} session + {one.median_seconds:.3f} s,"
                     f" the last + {one.last_seconds:.3f} s"
                 )
@@ -101,7 +89,7 @@ def _returns(benches: dict[str, ClusterBench], results: Results, *, total_bytes:
             with_data, emptied = bench.returns(total_bytes=total_bytes)
             results["returns with its data"][system].append(with_data)
             results["returns with an empty disk"][system].append(emptied)
-            _say(
+            _print_line(
                 f"{system}: in sync {with_data.seconds:.2f} s after a restart ({with_data.cpu_seconds:.2f} CPU s),"
                 f" {emptied.seconds:.2f} s with an empty disk ({emptied.cpu_seconds:.2f} CPU s)"
             )
@@ -114,7 +102,7 @@ def _measure(chosen: argparse.Namespace, systems: list[str], directory: Path) ->
         for system in systems:
             cluster = BrokerCluster(SYSTEMS[system], directory / system, overrides=OVERRIDES | DEFAULT)
             benches[system] = ClusterBench(stack.enter_context(cluster))
-            _say(f"three nodes of {system} are up")
+            _print_line(f"three nodes of {system} are up")
         if "produce" in chosen.parts:
             _produce_rounds(
                 benches,
@@ -152,6 +140,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.cluster", description="Three nodes beside Apache Kafka's.")
     parser.add_argument("--only", choices=list(SYSTEMS), help="one system; writes no docs")
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts, help="some of them; writes no docs")
+    parser.add_argument(
+        "--against", type=Path, metavar="DIR", help="beside the compiled millbeck of another checkout; writes no docs"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--megabytes", type=int, default=512, help="produced in each cell")
     parser.add_argument("--latency-seconds", type=float, default=6)
@@ -160,7 +151,7 @@ def main() -> int:
     parser.add_argument("--return-megabytes", type=int, default=2000)
     parser.add_argument("--return-rounds", type=int, default=1)
     chosen = parser.parse_args()
-    systems = _systems(chosen.only)
+    systems = compared_systems(chosen.only, chosen.against)
     facts = machine.facts("apache-kafka" in systems)
     started_s = time.monotonic()
     directory = machine.scratch_directory("cluster-")
@@ -181,7 +172,7 @@ def main() -> int:
     }
     (RESULTS / "cluster.json").write_text(json.dumps(as_json, indent=1))
     print("\n".join(lines))
-    if len(systems) == 2 and set(chosen.parts) == set(parts):
+    if systems[1:] == ["apache-kafka"] and set(chosen.parts) == set(parts):
         write_section("cluster", lines)
     return 0
 

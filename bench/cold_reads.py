@@ -17,8 +17,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tools import peers
-
 from bench import machine
 from bench.cells import LARGE_BATCH, SMALL_BATCH, Cell
 from bench.measure import LATENCY_RATE, Bench
@@ -28,6 +26,7 @@ from bench.startup import measure_startup
 from bench.systems import SYSTEMS, NodeFailed
 from bench.systems.node import bytes_read_from_disk
 from bench.worker import Load, LoadFailed, run_load
+from tools import peers
 
 MIB = 1 << 20
 HEAVY = Cell(record_bytes=10_000, batch_bytes=LARGE_BATCH, acks="1", codec="none")

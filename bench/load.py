@@ -107,6 +107,7 @@ def _producer(arguments: dict[str, Any], linger_ms: float, **more: Any) -> Produ
             "queue.buffering.max.messages": 2 * QUEUE_RECORDS_MAX,
             "queue.buffering.max.kbytes": 1 << 20,
             "log_level": 3,
+            **arguments.get("client", {}),
             **more,
         }
     )
@@ -148,6 +149,7 @@ def _consumer(arguments: dict[str, Any], **more: Any) -> Consumer:
             # A full local queue otherwise stops fetching for a whole second, which measures nothing.
             "fetch.queue.backoff.ms": 5,
             "log_level": 3,
+            **arguments.get("client", {}),
             **more,
         }
     )

@@ -11,10 +11,10 @@ import tempfile
 from pathlib import Path
 
 import confluent_kafka
-from tools import peers
 
 from bench.systems import apache_kafka
 from bench.systems.millbeck import cli_environment
+from tools import peers
 
 
 def cores() -> tuple[int | None, int | None]:
@@ -55,9 +55,9 @@ def _revision() -> str:
 def _kernels() -> str:
     """Whether the kernels and the data path run compiled, as the package itself says."""
     question = (
-        "from millbeck import compiled; from millbeck.records import kernels\n"
+        "from millbeck import compiled; from millbeck.records import native\n"
         "forms = 'pure Python', 'compiled'\n"
-        "print(forms[kernels.COMPILED] + ', data path ' + forms[compiled.in_use()])"
+        "print(forms[native.COMPILED] + ', data path ' + forms[compiled.in_use()])"
     )
     done = subprocess.run(
         [sys.executable, "-c", question], env=cli_environment(), capture_output=True, text=True, timeout=60

@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench import raw
 from bench.cells import Cell
@@ -72,6 +72,9 @@ def transfer(result: dict[str, Any]) -> Transfer:
 class Bench:
     """Runs cells against one node from the client's core."""
 
+    topics = "bench"
+    """What the names of its topics begin with: two benches may share a node."""
+
     def __init__(self, node: Node, *, client_core: int | None) -> None:
         self.node = node
         self.client_core = client_core
@@ -80,7 +83,7 @@ class Bench:
 
     def new_topic(self, partitions: int = PARTITIONS) -> str:
         self._count += 1
-        topic = f"bench-{self._count}"
+        topic = f"{self.topics}-{self._count}"
         self._admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
         raw.wait_until_led(self.node.bootstrap, topic, partitions)
         return topic

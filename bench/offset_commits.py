@@ -22,13 +22,11 @@ from bench.measure import Bench
 from bench.report import stamp, write_section
 from bench.systems import SYSTEMS, Node
 from millbeck.wire import codec
-from millbeck.wire.messages.offset_commit import (
+from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
-)
-from millbeck.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestTopic,
     OffsetFetchResponse,

@@ -1,9 +1,9 @@
 """A raw, blocking connection that speaks just enough of Kafka's protocol to measure and to check a broker.
 
 It shares no code with millbeck on purpose: the checker must not repeat the mistakes of what it checks. It knows fixed,
-non-flexible versions (ApiVersions 0, Metadata 4, Produce 7, Fetch 11), which Apache Kafka 4.3 and every broker that
-follows it still serve, and the first version of DescribeQuorum. Requests may be pipelined: `send` as many as wanted,
-then `receive` the replies in order.
+non-flexible versions (ApiVersions 0, Metadata 4, Produce 7, Fetch 11, CreateTopics 4, DeleteTopics 3), which Apache
+Kafka 4.3 and every broker that follows it still serve, and the first version of DescribeQuorum. Requests may be
+pipelined: `send` as many as wanted, then `receive` the replies in order.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import fastcrc
 
 PRODUCE, FETCH, METADATA, API_VERSIONS, DESCRIBE_QUORUM = 0, 1, 3, 18, 55
+CREATE_TOPICS, DELETE_TOPICS = 19, 20
 BATCH_HEADER = struct.Struct(">qiibIhiqqqhii")
 BATCH_HEADER_SIZE = 61
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -155,7 +156,7 @@ class RawConnection:
         return {partition: state.leader for partition, state in states.items() if state.leader >= 0}
 
     def partition_states(self, topic: str, *, create: bool = False) -> dict[int, PartitionState]:
-        reply = self.call(METADATA, 4, struct.pack(">i", 1) + _string(topic) + struct.pack(">?", create))
+        reply = self.call(METADATA, 4, metadata_body([topic], create=create))
         reply.take("i")
         for _ in range(reply.take("i")):
             reply.take("i"), reply.string(), reply.take("i"), reply.string()
@@ -169,6 +170,22 @@ class RawConnection:
                 replicas, isr = ([reply.take("i") for _ in range(reply.take("i"))] for _ in range(2))
                 states[partition] = PartitionState(leader=leader, replicas=replicas, isr=isr)
         return states
+
+    def create_topic(self, topic: str, partitions: int, *, config: Mapping[str, str], timeout_s: float = 25) -> None:
+        """With one replica of each partition."""
+        body = struct.pack(">i", 1) + _string(topic) + struct.pack(">ihii", partitions, 1, 0, len(config))
+        body += b"".join(_string(name) + _string(value) for name, value in config.items())
+        reply = self.call(CREATE_TOPICS, 4, body + struct.pack(">i?", int(timeout_s * 1000), False))
+        reply.take("i"), reply.take("i"), reply.string()
+        if error := reply.take("h"):
+            raise RawError(f"CreateTopics: error {error}: {reply.string()}")
+
+    def delete_topic(self, topic: str, *, timeout_s: float = 25) -> None:
+        body = struct.pack(">i", 1) + _string(topic) + struct.pack(">i", int(timeout_s * 1000))
+        reply = self.call(DELETE_TOPICS, 3, body)
+        reply.take("i"), reply.take("i"), reply.string()
+        if error := reply.take("h"):
+            raise RawError(f"DeleteTopics: error {error}")
 
     def active_controller(self) -> int:
         """The node that leads the metadata quorum; -1 while nobody does."""
@@ -233,6 +250,10 @@ class RawConnection:
                 raise RawError(f"nothing to read at {offset} though the high watermark is {high_watermark}")
 
 
+def metadata_body(topics: list[str], *, create: bool = False) -> bytes:
+    return struct.pack(">i", len(topics)) + b"".join(map(_string, topics)) + struct.pack(">?", create)
+
+
 def produce_body(topic: str, partition: int, records: bytes, *, acks: int) -> bytes:
     head = struct.pack(">hhii", -1, acks, 30_000, 1) + _string(topic)
     return head + struct.pack(">iii", 1, partition, len(records)) + records
@@ -295,12 +316,13 @@ def _varint(value: int) -> bytes:
     return bytes(encoded)
 
 
-def build_batch(values: list[bytes], *, timestamp_ms: int | None = None) -> bytes:
-    """An uncompressed batch of records without keys or headers, not idempotent."""
+def build_batch(values: list[bytes], *, key: bytes | None = None, timestamp_ms: int | None = None) -> bytes:
+    """An uncompressed batch of records without headers, not idempotent; all have the same key, or none."""
     now_ms = int(time.time() * 1000) if timestamp_ms is None else timestamp_ms
     body = bytearray()
+    key_field = _varint(-1) if key is None else _varint(len(key)) + key
     for index, value in enumerate(values):
-        record = b"\0" + _varint(0) + _varint(index) + _varint(-1) + _varint(len(value)) + value + _varint(0)
+        record = b"\0" + _varint(0) + _varint(index) + key_field + _varint(len(value)) + value + _varint(0)
         body += _varint(len(record)) + record
     tail = struct.pack(">hiqqqhii", 0, len(values) - 1, now_ms, now_ms, -1, -1, -1, len(values)) + body
     crc = fastcrc.crc32.iscsi(bytes(tail))

@@ -29,12 +29,12 @@ from millbeck.client.addresses import Address
 from millbeck.client.connection import Connection, ConnectionSettings
 from millbeck.host import real_environment
 from millbeck.kernel.errors import ApiError, from_code
-from millbeck.wire.messages.consumer_group_heartbeat import (
+from millbeck.wire.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupHeartbeatTopicPartitions,
 )
-from millbeck.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from millbeck.wire.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
 
 TOPIC = "rebalance"
 SMALL_MEMBERS, SMALL_PARTITIONS = 10, 100

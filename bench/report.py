@@ -5,9 +5,8 @@ from __future__ import annotations
 import datetime
 import re
 
-from tools.peers import ROOT
-
 from bench.compare import Comparison, Direction, summary
+from tools.peers import ROOT
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 

@@ -17,9 +17,9 @@ from bench.budgets import Row
 from millbeck.kernel.environment import Environment
 from millbeck.metadata.image import PartitionRegistration
 from millbeck.server.node import Node
-from millbeck.testing.sim_cluster import SimCluster
-from millbeck.testing.workloads.leaders import SeveralNodes
-from millbeck.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from millbeck.simulation.cluster import SimCluster
+from millbeck.simulation.workloads.leaders import MultiNodeCluster
+from millbeck.wire.messages.topics import CreatableTopic, CreateTopicsRequest
 
 GROWTH_MAX = 1.5
 LIMIT_SECONDS = 600.0
@@ -62,7 +62,7 @@ def simulate(partitions: int, seed: int = 1) -> SimulatedFailover:
         cluster.start_all()
         # A broker that is still fenced would be given replicas and no leaders.
         await _until(lambda: _active_count(list(cluster.nodes.values())) == 3)
-        clients = SeveralNodes(environment, cluster.addresses, random.Random(seed))
+        clients = MultiNodeCluster(environment, cluster.addresses, random.Random(seed))
         for number in range(partitions // TOPIC_PARTITIONS):
             await _create(clients, f"scale-{number}")
         await _until(lambda: _in_sync_count(cluster.running()) == partitions)
@@ -101,7 +101,7 @@ def simulate(partitions: int, seed: int = 1) -> SimulatedFailover:
     return found[0]
 
 
-async def _create(clients: SeveralNodes, topic: str) -> None:
+async def _create(clients: MultiNodeCluster, topic: str) -> None:
     request = CreateTopicsRequest(
         topics=[CreatableTopic(topic, num_partitions=TOPIC_PARTITIONS, replication_factor=3)], timeout_ms=60_000
     )

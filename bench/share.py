@@ -17,10 +17,10 @@ import time
 from pathlib import Path
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-from tools import peers
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.systems import SYSTEMS, Node
+from tools import peers
 
 PARTITIONS = 4
 RECORD_BYTES = 100

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
-from tools import peers
 
 from bench import spark_latency, spark_start
+from tools import peers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -186,7 +186,8 @@ class Runs:
             writer = frame.writeStream.format(sink).options(**options).option("checkpointLocation", checkpoint)
             query = writer.trigger(availableNow=True).start()
             query.awaitTermination()
-            return sum(progress.durationMs["triggerExecution"] for progress in query.recentProgress) / 1000
+            batches_ms: int = sum(progress.durationMs["triggerExecution"] for progress in query.recentProgress)
+            return batches_ms / 1000
 
 
 def measure(runs: Runs) -> Iterator[tuple[str, dict[str, float]]]:

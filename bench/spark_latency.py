@@ -138,7 +138,7 @@ def run_step(sender: subprocess.Popen[str], output: Output, rate: int) -> Step:
 
 def steps(spark: SparkSession, bootstrap: str, value_bytes: int) -> Iterator[Step]:
     """One after the other, with a higher rate each, up to the first that is not held."""
-    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+    from confluent_kafka.admin import AdminClient, NewTopic
 
     source, target = f"latency-in-{value_bytes}", f"latency-out-{value_bytes}"
     admin = AdminClient({"bootstrap.servers": bootstrap})

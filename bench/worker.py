@@ -20,9 +20,9 @@ class LoadFailed(Exception):
 class Load:
     """One load process; `result` waits for its end."""
 
-    def __init__(self, mode: str, *, core: int | None, **arguments: Any) -> None:
+    def __init__(self, mode: str, *, core: int | None, module: str = "bench.load", **arguments: Any) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.load"],
+            [sys.executable, "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

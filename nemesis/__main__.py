@@ -136,7 +136,7 @@ def run_scenario(name: str, scenario: Scenario, chosen: argparse.Namespace) -> b
 
 
 def _carry_out(run: Run, scenario: Scenario, seconds: float, rate: float) -> tuple[Verdict, int]:
-    run.say("starting")
+    run.report("starting")
     create_topic(run.admin, scenario.topic_settings, broker_count=len(run.cluster.brokers))
     if scenario.transactors is not None:
         create_topic(run.admin, scenario.topic_settings, broker_count=len(run.cluster.brokers), name=TARGET)
@@ -161,9 +161,9 @@ def _carry_out(run: Run, scenario: Scenario, seconds: float, rate: float) -> tup
         watch = LeaderWatch(run)
         time.sleep(2)
         run.deadline_s = time.monotonic() + seconds
-        run.say("harm begins")
+        run.report("harm begins")
         scenario.harm(run)
-        run.say("harm ends")
+        run.report("harm ends")
         run.network.heal()
         run.deadline_s = time.monotonic() + 3600
         for member in run.cluster.members:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from nemesis.cluster import CLIENT_PORT, Member
 from nemesis.run import Clients, Run, RunFailed
@@ -27,7 +27,7 @@ def signals(run: Run) -> None:
     _create(run, DOUBTFUL, [[first.node_id, second.node_id]], UNCLEAN)
     _create(run, LAGGING, [[member.node_id for member in run.cluster.brokers]], {})
     watch = SignalWatch(run.cluster.members)
-    bench = Bench(watch, run.say, [])
+    bench = Bench(watch, run.report, [])
     try:
         run.await_whole()
         _await_quiet(bench)
@@ -55,7 +55,7 @@ def _await_quiet(bench: Bench) -> None:
         if time.monotonic() > deadline_s:
             raise RunFailed(f"a cluster that is well raises {', '.join(sorted(bench.watch.firing))}")
         time.sleep(0.1)
-    bench.say(f"quiet for {QUIET_S:.0f} s")
+    bench.report(f"quiet for {QUIET_S:.0f} s")
 
 
 # What is done to the cluster, undone at the end of each block.
@@ -65,7 +65,7 @@ def _await_quiet(bench: Bench) -> None:
 def _killed(run: Run, members: Sequence[Member]) -> Iterator[None]:
     for member in members:
         member.kill()
-    run.say(f"killed {', '.join(member.host.name for member in members)}")
+    run.report(f"killed {', '.join(member.host.name for member in members)}")
     try:
         yield
     finally:
@@ -79,7 +79,7 @@ def _cut_off(run: Run, member: Member, others: Sequence[Member]) -> Iterator[Non
     for other in others:
         member.host.cut_off_from(other.host)
         other.host.cut_off_from(member.host)
-    run.say(f"cut {member.host.name} off from {', '.join(other.host.name for other in others)}")
+    run.report(f"cut {member.host.name} off from {', '.join(other.host.name for other in others)}")
     try:
         yield
     finally:
@@ -90,7 +90,7 @@ def _cut_off(run: Run, member: Member, others: Sequence[Member]) -> Iterator[Non
 def _defective(run: Run, members: Sequence[Member], defect: str) -> Iterator[None]:
     """They run with a defect for a while, as if that version had been rolled out."""
     _restart(members, defect)
-    run.say(f"{', '.join(member.host.name for member in members)}: {defect}")
+    run.report(f"{', '.join(member.host.name for member in members)}: {defect}")
     try:
         yield
     finally:
@@ -109,7 +109,7 @@ def _restart(members: Sequence[Member], defect: str | None) -> None:
 def _without_second_disk(run: Run, member: Member) -> Iterator[None]:
     """It breaks while the node runs, and is replaced by an empty one as docs/monitoring.md says."""
     member.host.break_second_disk()
-    run.say(f"broke the second disk of {member.host.name}")
+    run.report(f"broke the second disk of {member.host.name}")
     try:
         yield
         member.check_alive()
@@ -125,7 +125,7 @@ def _busy(run: Run, member: Member) -> Iterator[None]:
     """More requests than it can answer."""
     clients = Clients(f"{member.host.address}:{CLIENT_PORT}", run.directory)
     clients.start("flood", "flood", connections=16)
-    run.say(f"flooding {member.host.name}")
+    run.report(f"flooding {member.host.name}")
     try:
         yield
     finally:

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from bench.systems.apache_kafka import java_command
 from bench.systems.millbeck import cli_command, cli_environment
-
 from nemesis.alerts import scrape
 from nemesis.hosts import Host
 

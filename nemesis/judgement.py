@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from millbeck.testing.sim.checkers import check_all
-from millbeck.testing.sim.history import Anomaly, History, Send
+from millbeck.simulation.checkers import check_all
+from millbeck.simulation.histories.history import Anomaly, History, Send
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +154,7 @@ def _read_finally(history: History, final: Path) -> None:
             if end and (not found or found[-1][0] != end - 1):
                 raise ValueError(f"partition {index} was not read to its end at {end}")
     for partition, read in records.items():
-        history.read_finally(str(partition), read)
+        history.record_final_read(str(partition), read)
 
 
 def _member_errors(path: Path, count: int) -> Iterator[str]:

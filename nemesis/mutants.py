@@ -23,28 +23,28 @@ def _replace(owner: object, name: str, by: object) -> None:
 
 def leader_acknowledges_alone() -> None:
     """What the leader has counts as committed, whoever else has it."""
-    from millbeck.replication.in_sync import InSync
+    from millbeck.replication.isr import IsrState
 
-    _replace(InSync, "watermark", lambda self, own_offset, leader_end_offset: own_offset)
+    _replace(IsrState, "watermark", lambda self, own_offset, leader_end_offset: own_offset)
 
 
 def followers_keep_their_own() -> None:
     """No follower hears that its log is not its leader's, so none is cut."""
-    from millbeck.server.handlers.fetch import fetching
+    from millbeck.replication import log_read
 
-    _replace(fetching, "divergence", lambda *_, **__: None)
+    _replace(log_read, "divergence", lambda *_, **__: None)
 
 
 def retries_are_appended() -> None:
     """A leader looks at no sequence number: a batch that comes again is appended again."""
-    from millbeck.storage.producer_state import BatchTrace, Origin, ProducerState
+    from millbeck.storage.producer_state import AppendOrigin, BatchTrace, ProducerStateManager
 
-    original: Callable[..., BatchTrace | None] = ProducerState.stage_data
+    original: Callable[..., BatchTrace | None] = ProducerStateManager.stage_data
 
-    def stage_data(self: ProducerState, *arguments: Any) -> BatchTrace | None:
-        return original(self, *arguments[:-1], Origin.REPLICATION)
+    def stage_data(self: ProducerStateManager, *arguments: Any) -> BatchTrace | None:
+        return original(self, *arguments[:-1], AppendOrigin.REPLICATION)
 
-    _replace(ProducerState, "stage_data", stage_data)
+    _replace(ProducerStateManager, "stage_data", stage_data)
 
 
 def aborts_are_kept_secret() -> None:
@@ -68,12 +68,12 @@ def aborted_offsets_count() -> None:
 
 def fetchers_drop_answers() -> None:
     """A fetcher takes an answer and asks no more."""
-    from millbeck.server.drivers.replica_fetchers import FetchLine
+    from millbeck.server.replicas.replica_fetchers import FetcherConnection
 
-    def answered(self: FetchLine, outcome: object) -> None:
+    def answered(self: FetcherConnection, outcome: object) -> None:
         self._is_asking = False
 
-    _replace(FetchLine, "_answered", answered)
+    _replace(FetcherConnection, "_answered", answered)
 
 
 def cleaners_end() -> None:
@@ -90,16 +90,16 @@ def decisions_contradict() -> None:
     """What the controller decides for new topics cannot be applied to the metadata it was decided on."""
     from millbeck.metadata.fault import MetadataFault
     from millbeck.metadata.records import TopicRecord
-    from millbeck.server.drivers import quorum
+    from millbeck.server.metadata import quorum_driver
 
-    original: Callable[..., Any] = vars(quorum)["advance"]
+    original: Callable[..., Any] = vars(quorum_driver)["advance"]
 
     def advance(image: object, records: Any, **where: Any) -> Any:
         if any(isinstance(record, TopicRecord) for record in records):
             raise MetadataFault("a defect that was put here")
         return original(image, records, **where)
 
-    _replace(quorum, "advance", advance)
+    _replace(quorum_driver, "advance", advance)
 
 
 def _named(*functions: Callable[[], None]) -> dict[str, Callable[[], None]]:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from millbeck.pipeline.demo.orders import CUSTOMERS, ORDERS, REVENUE, SPEED, TOPICS, closing, customers, orders
 from millbeck.pipeline.demo.recount import WINDOW_MS
@@ -266,12 +266,14 @@ class Pipeline:
         ]
 
 
-class Harm:
-    def __init__(self, seed: int, count: int, pipeline: Pipeline, brokers: Cluster, say: Callable[[str], None]) -> None:
+class FaultInjector:
+    def __init__(
+        self, seed: int, count: int, pipeline: Pipeline, brokers: Cluster, report: Callable[[str], None]
+    ) -> None:
         self._rng = random.Random(seed)
         self._pipeline = pipeline
         self._brokers = brokers
-        self._say = say
+        self._report = report
         self._admin = AdminClient({"bootstrap.servers": brokers.bootstrap, "log_level": 0})
         self._looker = _consumer(brokers.bootstrap, "read_uncommitted")
         self.kills: Counter[str] = Counter()
@@ -317,7 +319,7 @@ class Harm:
                 # It ended by itself a moment ago; another one takes its place.
                 continue
         self.kills[kind] += 1
-        self._say(f"kill {number}: {kind} {victim.process_id}, {when}")
+        self._report(f"kill {number}: {kind} {victim.process_id}, {when}")
 
     def _kill_broker(self, number: int, when: str) -> None:
         self._await_in_sync()
@@ -325,7 +327,7 @@ class Harm:
         node.kill()
         self.kills[BROKER] += 1
         away_s = self._rng.uniform(0.5, 5.0)
-        self._say(f"kill {number}: broker at {node.bootstrap}, {when}; back in {away_s:.1f} s")
+        self._report(f"kill {number}: broker at {node.bootstrap}, {when}; back in {away_s:.1f} s")
         time.sleep(away_s)
         node.start()
 
@@ -370,7 +372,7 @@ class Run:
         self._directory = directory
         self._began = time.monotonic()
 
-    def say(self, text: str) -> None:
+    def report(self, text: str) -> None:
         print(f"  {time.monotonic() - self._began:7.1f} s  {text}", flush=True)
 
     def judged(self) -> list[str]:
@@ -393,10 +395,10 @@ class Run:
         pipeline = Pipeline(bootstrap, self._chosen.master, self._directory)
         try:
             with _running(stream, tail):
-                self.say("the pipeline is starting")
-                harm = Harm(self._seed, self._chosen.kills, pipeline, brokers, self.say)
+                self.report("the pipeline is starting")
+                harm = FaultInjector(self._seed, self._chosen.kills, pipeline, brokers, self.report)
                 harm.carry_out()
-                self.say("the harm is done")
+                self.report("the harm is done")
                 stream.stop()
                 end_ms = stream.written_ms // WINDOW_MS * WINDOW_MS + WINDOW_MS
                 problems, windows, copies = self._await_end(bootstrap, stream, pipeline, end_ms)
@@ -411,7 +413,7 @@ class Run:
             pipeline.end()
         killed = ", ".join(f"{count} {kind}" for kind, count in sorted(harm.kills.items()))
         restarts = pipeline.directory.restarts()
-        self.say(f"killed: {killed}; {restarts} restarts, {windows} windows, {copies} orders copied")
+        self.report(f"killed: {killed}; {restarts} restarts, {windows} windows, {copies} orders copied")
         return problems + emptiness(self._bar, harm.kills, windows, copies)
 
     @property

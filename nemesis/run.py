@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from nemesis.cluster import CLIENT_PORT, Cluster, Member
 from nemesis.hosts import Host, Network
@@ -64,7 +64,7 @@ class Run:
     flows: list[tuple[str, float, float]] = field(default_factory=list)
     """What was going on from when to when, while every partition had to take records."""
 
-    def say(self, text: str) -> None:
+    def report(self, text: str) -> None:
         self.events.append((time.monotonic(), text))
         print(f"  {time.monotonic() - self.events[0][0]:7.1f} s  {text}", flush=True)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from millbeck.server.local.embedded import FAST_FAILOVER
 from nemesis.alarming import signals
 from nemesis.cluster import Member
 from nemesis.hosts import Host
@@ -22,7 +23,7 @@ def kill(run: Run) -> None:
         member = run.pick([one for one in run.cluster.members if one.is_running])
         member.kill()
         away_s = run.rng.uniform(0, 3)
-        run.say(f"killed {member.host.name} for {away_s:.1f} s")
+        run.report(f"killed {member.host.name} for {away_s:.1f} s")
         run.sleep(away_s)
         member.start()
         run.sleep(run.kill_every_s - away_s)
@@ -35,7 +36,7 @@ def pause(run: Run) -> None:
         member = _victim(run, [member for _, member in ends])
         away_s = _away_s(run)
         member.pause()
-        run.say(f"paused {member.host.name} for {away_s:.1f} s")
+        run.report(f"paused {member.host.name} for {away_s:.1f} s")
         ends.append((time.monotonic() + away_s, member))
         for _, other in _due(run, ends):
             other.resume()
@@ -54,7 +55,7 @@ def partition(run: Run) -> None:
             sender.cut_off_from(receiver)
         away_s = _away_s(run)
         names = ", ".join(host.name for host in lost)
-        run.say(f"cut {member.host.name} off from {names}, {way}, for {away_s:.1f} s")
+        run.report(f"cut {member.host.name} off from {names}, {way}, for {away_s:.1f} s")
         ends.append((time.monotonic() + away_s, frozenset(cuts)))
         for _, healed in _due(run, ends):
             for sender, receiver in healed.difference(*(cut for _, cut in ends)):
@@ -100,7 +101,7 @@ def power_cut(run: Run) -> None:
         member = run.pick(run.cluster.brokers)
         member.power_cut()
         away_s = run.rng.uniform(0, 3)
-        run.say(f"cut the power of {member.host.name} for {away_s:.1f} s")
+        run.report(f"cut the power of {member.host.name} for {away_s:.1f} s")
         run.sleep(away_s)
         member.start()
         run.await_returned(member)
@@ -115,7 +116,7 @@ def power_cut_all(run: Run) -> None:
             member.kill()
             member.host.unmount()
             member.host.mount()
-        run.say("cut the power of every node")
+        run.report("cut the power of every node")
         for member in run.cluster.members:
             member.start()
         run.await_whole()
@@ -124,12 +125,12 @@ def power_cut_all(run: Run) -> None:
 
 def lose_controllers(run: Run) -> None:
     """Two controllers of three: the data path goes on, a change of metadata waits and then succeeds."""
-    from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
+    from confluent_kafka.admin import NewTopic
 
     lost = run.rng.sample(run.cluster.controllers, 2)
     for member in lost:
         member.kill()
-    run.say(f"killed {', '.join(member.host.name for member in lost)}")
+    run.report(f"killed {', '.join(member.host.name for member in lost)}")
     run.sleep(5)
     without_s = time.monotonic()
     created = run.admin.create_topics([NewTopic("while-away", 1, 3)], operation_timeout=60, request_timeout=90)
@@ -139,9 +140,9 @@ def lose_controllers(run: Run) -> None:
     run.flows.append(("two controllers of three were lost", without_s, time.monotonic()))
     for member in lost:
         member.start()
-    run.say("started them again")
+    run.report("started them again")
     created["while-away"].result(60)
-    run.say("the change of metadata succeeded")
+    run.report("the change of metadata succeeded")
     run.await_whole()
 
 
@@ -149,7 +150,7 @@ def rolling_restart(run: Run) -> None:
     """Every node in turn, each after the last is in sync again."""
     for member in run.cluster.members:
         member.stop()
-        run.say(f"stopped {member.host.name}")
+        run.report(f"stopped {member.host.name}")
         member.start()
         if member.is_broker:
             run.await_returned(member)
@@ -166,12 +167,12 @@ def disk_full(run: Run) -> None:
         member = run.pick(leaders)
         member.host.fill_disk()
         away_s = run.rng.uniform(8, 20)
-        run.say(f"filled the disk of {member.host.name} for {away_s:.1f} s")
+        run.report(f"filled the disk of {member.host.name} for {away_s:.1f} s")
         time.sleep(away_s)
         member.host.empty_disk_again()
         if not member.is_running:
             # A node whose metadata log cannot be written ends, and says why.
-            run.say(f"{member.host.name} has ended: {member.log_tail(1)}")
+            run.report(f"{member.host.name} has ended: {member.log_tail(1)}")
             member.start()
         run.await_whole()
 
@@ -189,7 +190,7 @@ def availability(run: Run) -> None:
         member.kill()
         killed_s = time.monotonic()
         run.windows += [(index, killed_s) for index in led]
-        run.say(f"killed {member.host.name}, the leader of {len(led)} partitions")
+        run.report(f"killed {member.host.name}, the leader of {len(led)} partitions")
         run.await_view(
             "another leader for every partition",
             lambda view, victim=member: all(  # type: ignore[misc]
@@ -225,14 +226,6 @@ class Scenario:
         return replace(self.bar, window_max_s=self.bar.window_max_s + fetch_timeout_ms / 1000)
 
 
-FAST = {
-    "broker.session.timeout.ms": "1500",
-    "broker.heartbeat.interval.ms": "300",
-    "controller.quorum.fetch.timeout.ms": "1000",
-    "controller.quorum.election.timeout.ms": "500",
-    "controller.quorum.election.backoff.max.ms": "200",
-}
-"""The fast profile of docs/cluster.md."""
 BESIDES_SESSION_S = 1.5
 TRANSACTIONS = Bar(leader_changes_min=30, committed_min=5000, aborted_min=200)
 FEW_COORDINATORS = {
@@ -271,7 +264,7 @@ SCENARIOS = {
     "availability-fast": Scenario(
         harm=availability,
         seconds=300,
-        settings=FAST,
+        settings=FAST_FAILOVER,
         bar=Bar(window_max_s=1.5 + BESIDES_SESSION_S, windows_min=60),
     ),
     "signals": Scenario(harm=signals, seconds=600, has_second_disks=True),

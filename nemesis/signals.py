@@ -117,13 +117,13 @@ class Bench:
     """Drives one signal after the other and remembers how that went."""
 
     watch: SignalWatch
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     outcomes: list[Outcome]
 
     @contextmanager
     def signal(self, alert: str, *, factor: float, clearing_factor: float | None = None) -> Iterator[Driven]:
         """Around what drives a signal: it must be quiet before; inside, `Driven.fired` waits for it."""
-        self.say(f"{alert}: driving it; the rules' clock runs {factor:.0f} times as fast")
+        self.report(f"{alert}: driving it; the rules' clock runs {factor:.0f} times as fast")
         driven = Driven(self.watch, alert)
         problem = ""
         cleared_s: float | None = None
@@ -133,10 +133,10 @@ class Bench:
             yield driven
             self.watch.clock.set_factor(clearing_factor or factor)
             cleared_s = self.watch.await_state(alert, fires=False, patience_s=150)
-            self.say(f"{alert}: cleared after {cleared_s:.1f} s")
+            self.report(f"{alert}: cleared after {cleared_s:.1f} s")
         except RunFailed as failure:
             problem = str(failure)
-            self.say(f"{alert}: {problem}")
+            self.report(f"{alert}: {problem}")
         finally:
             self.watch.clock.set_factor(1)
         self.outcomes.append(
@@ -155,7 +155,7 @@ class Bench:
         last = self.outcomes[-1]
         if alert in self.watch.firing and not last.problem:
             self.outcomes[-1] = replace(last, problem=f"{alert} came back")
-            self.say(f"{alert} came back")
+            self.report(f"{alert} came back")
 
 
 class Driven:

@@ -14,9 +14,9 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from bench.systems.apache_kafka import java_command
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from bench.systems.apache_kafka import java_command
 from nemesis.judgement import TransactionVerdict, entries
 from nemesis.run import PARTITIONS, TOPIC, Clients, Run, RunFailed
 from nemesis.transactor import GROUP, transformed

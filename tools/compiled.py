@@ -3,10 +3,14 @@
 There are three groups, each one library: the record kernels, the kernels of columns, which alone need librt, the
 compiler's runtime library, and the data path (listed in ``millbeck/compiled.py``).
 An extension beside a Python file wins over it, so each build writes the digests of sources and extensions into
-``build/kernels.json`` for `check` to compare, and the stamps of the data path's files into ``build/compiled.stamps``,
-by which the package itself notices an edited file and runs the Python files. No extensions at all is a valid state.
+``build/kernels.json`` for `check` to compare, and the stamps of the files into ``build/compiled.stamps`` (data path)
+and ``build/native.stamps`` (kernels), by which the package itself notices an edited file and runs the Python files. No
+extensions at all is a valid state.
 
-    python tools/compiled.py build | check | clean
+    python -m tools.compiled build | ensure | check | clean
+
+`ensure` builds where there are no extensions, or stale ones. Without mypy or a C compiler it says so and succeeds: the
+Python files run as well.
 """
 
 from __future__ import annotations
@@ -46,13 +50,13 @@ def _declaration() -> ModuleType:
 
 
 def kernel_sources() -> list[Path]:
-    folder = ROOT / "src" / "millbeck" / "records" / "kernels"
+    folder = ROOT / "src" / "millbeck" / "records" / "native"
     others = (folder / "__init__.py", *column_sources())
     return sorted(path for path in folder.glob("*.py") if path not in others)
 
 
 def column_sources() -> list[Path]:
-    folder = ROOT / "src" / "millbeck" / "records" / "kernels"
+    folder = ROOT / "src" / "millbeck" / "records" / "native"
     return [folder / "columns.py", folder / "rows.py"]
 
 
@@ -124,14 +128,20 @@ def record_build() -> None:
 
 def _write_stamps() -> None:
     declaration = _declaration()
-    sources = path_sources()
-    extensions = _extensions_of(PATH_LIBRARY, sources)
+    _write_stamps_of(declaration.STAMPS, [PATH_LIBRARY])
+    _write_stamps_of(declaration.NATIVE_STAMPS, [KERNELS_LIBRARY, COLUMNS_LIBRARY])
+
+
+def _write_stamps_of(name: str, libraries: list[str]) -> None:
+    """One line for each source and extension of these groups, and no file without extensions."""
+    sources = [source for library in libraries for source in groups()[library]]
+    extensions = [path for library in libraries for path in _extensions_of(library, groups()[library])]
     if not extensions:
-        remove(ROOT / declaration.STAMPS)
+        remove(ROOT / name)
         return
-    files = [*sources, *extensions]
-    lines = [f"{declaration.stamp(str(path))} {path.relative_to(ROOT).as_posix()}\n" for path in files]
-    (ROOT / declaration.STAMPS).write_text("".join(lines))
+    stamp = _declaration().stamp
+    lines = [f"{stamp(str(path))} {path.relative_to(ROOT).as_posix()}\n" for path in [*sources, *extensions]]
+    (ROOT / name).write_text("".join(lines))
 
 
 def problems() -> list[str]:
@@ -159,16 +169,26 @@ def build() -> int:
     from setuptools import Distribution
     from setuptools.command.build_ext import build_ext
 
+    from tools.steps import Steps, megabytes, size_below
+
     for path in strangers():
         remove(path)
+    steps = Steps(2)
+    temporary = BUILD / "temp"
+    temporary.mkdir(parents=True, exist_ok=True)
+    # The compiler writes its assembly there; its growth shows how far it is.
+    os.environ["TMPDIR"] = str(temporary)
+    with steps.step(
+        f"translating {len(_sources())} modules to C", lambda: f"{megabytes(size_below([BUILD]))} in build"
+    ):
+        made = extensions()
     # Not through setup(): that would want the setuptools that pyproject.toml asks for.
-    command = build_ext(
-        Distribution({"name": "millbeck", "ext_modules": extensions(), "package_dir": {"": str(ROOT / "src")}})
-    )
+    command = build_ext(Distribution({"name": "millbeck", "ext_modules": made, "package_dir": {"": str(ROOT / "src")}}))
     command.inplace = True
-    command.build_temp = str(BUILD / "temp")
+    command.build_temp = str(temporary)
     command.ensure_finalized()
-    command.run()
+    with steps.step("compiling", lambda: f"{megabytes(size_below([BUILD, *built()]))} in build"):
+        command.run()
     record_build()
     kernel_count = len(kernel_sources()) + len(column_sources())
     print(f"compiled {kernel_count} kernels and {len(path_sources())} modules of the data path")
@@ -180,7 +200,7 @@ def check() -> int:
     for problem in found:
         print(f"stale: {problem}")
     if found:
-        print("run: python tools/compiled.py build")
+        print("run: make build")
         return 1
     if built():
         # The same contents with other times, after a change of branches and back, are as good as new.
@@ -189,16 +209,28 @@ def check() -> int:
     return 0
 
 
+def ensure() -> int:
+    if built() and not problems():
+        return check()
+    try:
+        return build()
+    except (Exception, SystemExit) as error:
+        clean()
+        print(f"not compiled, the Python files run: {error}")
+        return 0
+
+
 def clean() -> int:
     for path in [*built(), *strangers()]:
         remove(path)
     remove(RECORD)
     remove(ROOT / _declaration().STAMPS)
+    remove(ROOT / _declaration().NATIVE_STAMPS)
     return 0
 
 
 if __name__ == "__main__":
-    commands = {"build": build, "check": check, "clean": clean}
+    commands = {"build": build, "ensure": ensure, "check": check, "clean": clean}
     if len(sys.argv) != 2 or sys.argv[1] not in commands:
         sys.exit(__doc__)
     sys.exit(commands[sys.argv[1]]())

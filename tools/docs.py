@@ -1,7 +1,7 @@
-"""Writes docs/generated from what the code declares: settings, APIs, errors, metrics, commands.
+"""Writes docs/generated from what the code declares: settings, APIs, errors, metrics, commands; and lists decisions.
 
-python tools/docs.py            write the pages
-python tools/docs.py --check    only say whether they are up to date; exit code 1 when they are not
+python -m tools.docs            write the pages
+python -m tools.docs --check    only say whether they are up to date; exit code 1 when they are not
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "generated"
+_DECISION = re.compile(
+    r"# (?P<number>\d+)\. (?P<title>.+)\n\nDate: (?P<date>\d{4}-\d\d-\d\d)\. "
+    r"Status: (?P<status>proposed|accepted|rejected|superseded by \d+)\.\n"
+)
 NOTE = "Generated from the source by `make docs`; changes made here are lost."
 
 
@@ -140,7 +144,7 @@ def _about(section: type) -> str:
 
 
 def protocol() -> Iterator[str]:
-    from millbeck.server.routes import CONTROLLER_ROUTES, ROUTES
+    from millbeck.server.requests.routes import CONTROLLER_ROUTES, ROUTES
     from millbeck.wire.api_keys import APIS
 
     served = sorted({*ROUTES, *CONTROLLER_ROUTES}, key=lambda route: (route.api_key, route not in ROUTES))
@@ -161,9 +165,39 @@ def protocol() -> Iterator[str]:
     yield from ("", *_table(["Key", "API"], [[str(api.key), api.name] for api in missing]))
 
 
+def acls() -> Iterator[str]:
+    from millbeck.server.requests.routes import CONTROLLER_ROUTES, ROUTES
+    from millbeck.wire.api_keys import APIS
+
+    yield from ("# ACLs that requests need", "", NOTE, "")
+    yield from (
+        "READ, WRITE, DELETE and ALTER include DESCRIBE, and ALTER_CONFIGS includes DESCRIBE_CONFIGS, in an ACL that "
+        "allows. All lines of a request are needed; within a line one of several is enough. The numbers are "
+        "[error codes](errors.md); where there is none, the client gets that of the resource: 29 for a topic, 30 for a "
+        "group, 31 for the cluster, 53 for a transactional id. `millbeck acl explain --request NAME` tells for one "
+        "principal what is missing.",
+        "",
+    )
+    rows = []
+    for route in sorted({*ROUTES, *CONTROLLER_ROUTES}, key=lambda route: (route.api_key, route not in ROUTES)):
+        name = APIS[route.api_key].name + ("" if route in ROUTES else " (controllers)")
+        for position, need in enumerate(route.needs):
+            rows.append([*(["", ""] if position else [str(route.api_key), name]), *_need(need)])
+        if not route.needs:
+            rows.append([str(route.api_key), name, "nothing", "", ""])
+    yield from _table(["Key", "API", "Needs", "When", "When denied"], rows)
+
+
+def _need(need: Any) -> tuple[str, str, str]:
+    each = [(one, f"{one.operation.name} on {one.resource_type.name}") for one in (need, *need.alternatives)]
+    texts = [f"{text} ({one.when})" if one.when and need.alternatives else text for one, text in each]
+    return " or ".join(texts), "" if need.alternatives else need.when, need.denied
+
+
 def _family(route: Any) -> str:
-    parts = route.run.__module__.removeprefix("millbeck.server.handlers.").split(".")
-    return str(parts[0].replace("_", "-"))
+    """``...handlers.log_dirs`` is ``log-dirs``, ``...server.fetch.handler`` is ``fetch``."""
+    name = route.run.__module__.removesuffix(".handler").rpartition(".")[2]
+    return str(name.replace("_", "-"))
 
 
 def _module_doc(route: Any) -> str:
@@ -240,10 +274,10 @@ def _declared_metrics() -> list[Any]:
     """All metrics of a node, which is run in the simulator for a moment to have them declared."""
     from millbeck.kernel.environment import Environment
     from millbeck.server.config import NodeConfig
-    from millbeck.server.embedded import embedded_settings
-    from millbeck.server.formatting import format_directories
+    from millbeck.server.local.embedded import embedded_settings
+    from millbeck.server.local.formatting import format_directories
     from millbeck.server.node import Node
-    from millbeck.testing.sim import World
+    from millbeck.simulation import World
 
     async def run(environment: Environment) -> list[Any]:
         config = NodeConfig(embedded_settings("/logs", host="harness", port=9092, metrics_port=9404))
@@ -319,6 +353,24 @@ def _option_row(option: Any) -> list[str]:
     return [names, _cell(f"`{value}`" if value else ""), default, _cell(f"{option.help}{environment}")]
 
 
+# decisions
+
+
+def decisions() -> Iterator[str]:
+    """The pages of docs/adr with their dates and states."""
+    yield "# Decisions"
+    yield ""
+    yield NOTE
+    yield ""
+    rows = []
+    for path in sorted((ROOT / "docs" / "adr").glob("[0-9]*.md")):
+        found = _DECISION.match(path.read_text(encoding="utf-8"))
+        if found is None or int(found["number"]) != int(path.name[:4]):
+            sys.exit(f"docs/adr/{path.name} must begin like other pages; docs/adr/README.md says how")
+        rows.append([f"[{found['number']}](../adr/{path.name})", found["title"], found["date"], found["status"]])
+    yield from _table(["", "decision", "date", "status"], rows)
+
+
 # modules
 
 
@@ -356,8 +408,10 @@ def _cell(text: str) -> str:
 
 
 WRITERS: dict[str, Callable[[], Iterator[str]]] = {
+    "acls.md": acls,
     "cli.md": commands,
     "configuration.md": configuration,
+    "decisions.md": decisions,
     "errors.md": errors,
     "metrics.md": metrics,
     "modules.md": modules,

@@ -24,7 +24,6 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,6 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 INTEROP = ROOT / "tests" / "interop"
 FETCH_TIMEOUT_S = 600
-MAVEN_CENTRAL = "https://repo.maven.apache.org/maven2"
 
 
 class PeerUnavailable(Exception):
@@ -89,8 +87,8 @@ def _run(tool: str, *arguments: str, directory: Path, what: str) -> None:
             f"{what}: `{tool}` gave no result in {FETCH_TIMEOUT_S} s; its registry may be out of reach"
         ) from None
     if done.returncode != 0:
-        last_words = "\n  ".join(done.stdout.strip().splitlines()[-12:])
-        raise PeerUnavailable(f"{what}: `{Path(tool).name}` failed; is its registry reachable?\n  {last_words}")
+        last_error_line = "\n  ".join(done.stdout.strip().splitlines()[-12:])
+        raise PeerUnavailable(f"{what}: `{Path(tool).name}` failed; is its registry reachable?\n  {last_error_line}")
 
 
 def _place(target: Path, fill: Callable[[Path], None]) -> None:
@@ -118,9 +116,12 @@ def _kafka_path() -> Path:
     return cache_directory() / f"kafka_{pin['scala']}-{pin['version']}" / "lib"
 
 
-def _pom(name: str, wanted: list[tuple[str, str, str]]) -> str:
+def _pom(name: str, wanted: list[tuple[str, str, str]], *, is_exact: bool) -> str:
+    """``is_exact``: the artifacts alone, without what they depend on."""
+    nothing_else = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
     dependencies = "".join(
-        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version></dependency>"
+        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
+        f"{nothing_else if is_exact else ''}</dependency>"
         for group, artifact, version in wanted
     )
     return (
@@ -141,6 +142,13 @@ def _java_major() -> int:
     return int(match.group(1))
 
 
+def _copy_jars(scratch: Path, name: str, wanted: list[tuple[str, str, str]], *, is_exact: bool, what: str) -> None:
+    """Maven artifacts, with all that they need unless ``is_exact``, under ``scratch``/lib."""
+    (scratch / "pom.xml").write_text(_pom(name, wanted, is_exact=is_exact))
+    copy = ("dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=lib")
+    _run("mvn", "-B", "-q", *copy, directory=scratch, what=what)
+
+
 def _fetch_jars(target: Path, name: str, wanted: list[tuple[str, str, str]], jar: str) -> None:
     """Maven artifacts and all that they need, under ``target``/lib; ``jar`` must be among them."""
     pin = pins()["kafka"]
@@ -150,17 +158,7 @@ def _fetch_jars(target: Path, name: str, wanted: list[tuple[str, str, str]], jar
         )
 
     def fill(scratch: Path) -> None:
-        (scratch / "pom.xml").write_text(_pom(name, wanted))
-        _run(
-            "mvn",
-            "-B",
-            "-q",
-            "dependency:copy-dependencies",
-            "-DincludeScope=runtime",
-            "-DoutputDirectory=lib",
-            directory=scratch,
-            what=f"{name} {pin['version']} from Maven Central",
-        )
+        _copy_jars(scratch, name, wanted, is_exact=False, what=f"{name} {pin['version']} from Maven Central")
         if not list((scratch / "lib").glob(jar)):
             raise PeerUnavailable(f"Maven ended well but brought no {jar}")
 
@@ -306,25 +304,23 @@ def _build_python_codecs() -> None:
     _place(_python_codecs_path(), fill)
 
 
-# Each peer: where it is when installed, and what installs it.
 def _spark_connector_path() -> Path:
     return cache_directory() / f"spark-connector-{pins()['spark-connector']['version']}"
 
 
 def _build_spark_connector() -> None:
+    pinned = (artifact.split(":") for artifact in pins()["spark-connector"]["artifacts"])
+    artifacts = [(group, artifact, version) for group, artifact, version in pinned]
+
     def fill(scratch: Path) -> None:
-        for jar in pins()["spark-connector"]["jars"]:
-            try:
-                with urllib.request.urlopen(f"{MAVEN_CENTRAL}/{jar}", timeout=FETCH_TIMEOUT_S) as answer:
-                    (scratch / Path(jar).name).write_bytes(answer.read())
-            except OSError as error:
-                raise PeerUnavailable(
-                    f"Spark's Kafka connector: {Path(jar).name} cannot be fetched: {error}"
-                ) from error
+        _copy_jars(scratch, "spark-connector", artifacts, is_exact=True, what="Spark's Kafka connector")
+        for jar in (scratch / "lib").glob("*.jar"):
+            jar.rename(scratch / jar.name)
 
     _place(_spark_connector_path(), fill)
 
 
+# Each peer: where it is when installed, and what installs it.
 PEERS: dict[str, tuple[Callable[[], Path], Callable[[], None]]] = {
     "kafka": (_kafka_path, _build_kafka),
     "kafka-streams": (_kafka_streams_path, _build_kafka_streams),

@@ -9,9 +9,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from tools import peers
-
 from bench.systems.node import Node, NodeFailed
+from tools import peers
 
 CLUSTER_ID = "bWlsbGJlY2staW50ZXJvcA"
 TOOL_TIMEOUT_S = 180

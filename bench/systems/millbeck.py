@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-
-from tools.peers import ROOT
+from pathlib import Path
+from typing import ClassVar
 
 from bench.systems.node import Node, NodeFailed
+from tools.peers import ROOT
 
 CLUSTER_ID = "bWlsbGJlY2staW50ZXJvcA"
 
@@ -18,9 +19,9 @@ def cli_command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "millbeck.cli.main", *arguments]
 
 
-def cli_environment() -> dict[str, str]:
+def cli_environment(tree: Path = ROOT) -> dict[str, str]:
     environment = dict(os.environ)
-    environment["PYTHONPATH"] = str(ROOT / "src")
+    environment["PYTHONPATH"] = str(tree / "src")
     # An installed package has its bytecode; a tree that may not write any would be compiled anew at each start.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     return environment
@@ -30,6 +31,7 @@ class Millbeck(Node):
     """millbeck as one combined node."""
 
     name = "millbeck"
+    tree: ClassVar[Path] = ROOT
 
     def properties(self) -> dict[str, str]:
         return {"metrics.http.port": str(self.metrics_port)} | super().properties()
@@ -38,7 +40,7 @@ class Millbeck(Node):
         return cli_command("server", "--config", str(self.config_path))
 
     def environment(self) -> dict[str, str]:
-        return cli_environment()
+        return cli_environment(self.tree)
 
     def format_storage(self) -> None:
         done = subprocess.run(
@@ -51,3 +53,15 @@ class Millbeck(Node):
         )
         if done.returncode != 0:
             raise NodeFailed(f"storage format failed:\n{done.stdout}{done.stderr}")
+
+
+def millbeck_of(directory: Path) -> type[Node]:
+    """The millbeck of another checkout, compiled there, to measure a change beside what was before it."""
+    if not (directory / "src" / "millbeck").is_dir():
+        raise SystemExit(f"{directory}: no checkout of millbeck")
+
+    class OtherTree(Millbeck):
+        name = "other-tree"
+        tree = directory.resolve()
+
+    return OtherTree
