@@ -1,36 +1,66 @@
 # Every target sets up what it needs: a virtual environment in .venv with the package and its tools.
 PYTHON ?= python3
 BIN := .venv/bin
-READY := .venv/.ready
+READY := environment
+LEAN := lean-environment
 SEED ?=
-# The packages that have compiled modules: their tests run twice, on the Python files and on the extensions.
-COMPILED_TESTS := $(addprefix tests/,$(addprefix unit/,kernel host records wire storage replication server) contract model/storage sim)
+WHAT ?=
 SEEDS ?= 1000
 ROW_SEEDS ?= 100
 NEMESIS ?=
 FRANZ_GO ?=
 PLAN ?=
 MUTANTS ?=
+CHURN ?=
 
-.PHONY: run test build java topologies check ci bench bench-full budgets rebalance scale cold-reads interop franz-go sim sim-mutants guarantees fuzz upgrade nemesis pipeline-nemesis docs golden clean
+BENCHES := core full budgets rebalance scale turns cold-reads churn cluster compaction spark tls
+PROOFS := sim sim-mutants guarantees golden interop franz-go fuzz upgrade nemesis pipeline-nemesis topologies
 
-$(READY): pyproject.toml setup.py
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv 2>/dev/null \
-		|| { $(PYTHON) -m pip install --quiet --user virtualenv && $(PYTHON) -m virtualenv --quiet .venv; }
-	@echo "installing millbeck and its tools into .venv"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
-	@touch $@
+.DEFAULT_GOAL := help
+.PHONY: help $(READY) $(LEAN) run test build java check types ci docs shape clean bench prove $(PROOFS)
+.PHONY: $(addprefix bench-,$(BENCHES))
+
+help:
+	@echo "make run                the demo: a log, a stream of orders, revenue by region from a pipeline on Spark"
+	@echo "make test               the tests, on the Python files and on the compiled modules"
+	@echo "make check              format, lint, types, generated pages; installs neither Spark nor other clients"
+	@echo "make types              the types with all that make test installs"
+	@echo "make ci                 check, types and test, as CI runs them"
+	@echo "make build              compile the modules of the data path"
+	@echo "make docs               write docs/generated from the declarations"
+	@echo "make shape              figures of the tree: sizes, folders, import cycles, the walks of produce and fetch"
+	@echo "make bench WHAT=...     $(BENCHES)"
+	@echo "make prove WHAT=...     $(PROOFS)"
+	@echo "make clean              remove what was built and installed here"
+	@echo
+	@echo "Options of single proofs: SEED=17 or SEEDS=1000 (sim), MUTANTS=name (sim-mutants), ROW_SEEDS=100 (guarantees),"
+	@echo "NEMESIS='kill --seconds 60' (nemesis), FRANZ_GO='--nodes 1' (franz-go), CHURN='--minutes 2' (churn)."
+
+# Figures beside Apache Kafka and the budgets of the design; without WHAT the four of the release.
+bench: $(if $(WHAT),bench-$(WHAT),bench-core bench-compaction bench-spark bench-cluster)
+
+# What is too long or too heavy for make test, each a target of its own.
+prove:
+	@test -n '$(WHAT)' || { echo "say which: make prove WHAT=sim, one of: $(PROOFS)"; exit 2; }
+	@$(MAKE) --no-print-directory $(WHAT)
+
+# .venv with the package and its tools; what is there already is not installed again.
+$(READY):
+	@$(PYTHON) -m tools.environment dev
+
+# .venv with what check and docs need at least: linters and the type checker, neither Spark nor other clients.
+$(LEAN):
+	@$(PYTHON) -m tools.environment check
 
 # A log, a stream of orders, and revenue by region from a pipeline on Spark; until Ctrl-C on a terminal, elsewhere for a
-# minute, and then every result is counted again.
-run: $(READY) java
+# minute, and then every result is counted again. It installs what the demo needs, and no tests or linters.
+run:
+	@$(PYTHON) -m tools.environment demo
 	@exec $(BIN)/millbeck demo
 
-test: $(READY) build java
-	$(BIN)/python -m pytest -q -n 2 tests --ignore tests/interop --ignore tests/fuzz/long --ignore tests/e2e/long --ignore tests/spark
-	$(BIN)/python -m pytest -q tests/spark -m 'not long'
-	MILLBECK_COMPILED=1 $(BIN)/python -m pytest -q -n 2 $(COMPILED_TESTS) --seeds=10
+# Its parts, and at the end what came of each and how long it took: tools/run_tests.py.
+test: $(READY)
+	@$(BIN)/python -m tools.run_tests
 
 # Every operator of a topology against plain Python, on Spark; about four minutes.
 topologies: $(READY) build java
@@ -38,40 +68,49 @@ topologies: $(READY) build java
 
 # Spark runs on the machine's Java, on Debian's or on PyPI's.
 java: $(READY)
-	@$(BIN)/python tools/java.py >/dev/null
+	@$(BIN)/python -m tools.java >/dev/null
 
 # The compiled modules, made again where their source has changed.
 build: $(READY)
-	@$(BIN)/python tools/compiled.py check >/dev/null || $(BIN)/python tools/compiled.py build
+	@$(BIN)/python -m tools.compiled ensure
 
-check: $(READY)
+# What is not installed is Any to the type checker, as pyproject.toml lists.
+check: $(LEAN)
 	$(BIN)/ruff format --check src tests tools bench nemesis
 	$(BIN)/ruff check src tests tools bench nemesis
 	$(BIN)/mypy
-	$(BIN)/python tools/compiled.py check
-	$(BIN)/python tools/docs.py --check
+	$(BIN)/python -m tools.compiled check
+	$(BIN)/python -m tools.docs --check
 
-ci: check test
+# The types once more, with everything installed that check takes for Any.
+types: $(READY)
+	$(BIN)/mypy
+
+ci: check types test
 
 # Rewrites the recorded dialogues; look at the difference before you keep it.
 golden: $(READY)
-	MILLBECK_REWRITE_GOLDEN=1 $(BIN)/python -m pytest -q tests/unit/coordinator
+	MILLBECK_REWRITE_GOLDEN=1 $(BIN)/python -m pytest -q tests/golden
 
-docs: $(READY)
-	$(BIN)/python tools/docs.py
+docs: $(LEAN)
+	$(BIN)/python -m tools.docs
+
+shape: $(READY)
+	@$(BIN)/python -m tools.shape
 
 # make sim: many seeds, of a whole cluster and of its parts. make sim SEED=17: that one; what fails is made smaller.
 sim: $(READY)
-	$(BIN)/python -m millbeck.testing.campaign --seed='$(SEED)' --seeds=$(SEEDS) --plan='$(PLAN)'
+	$(BIN)/python -m millbeck.simulation.runs.campaign --seed='$(SEED)' --seeds=$(SEEDS) --plan='$(PLAN)'
 	@test -n '$(PLAN)' || $(BIN)/python -m pytest -q -n 2 tests/sim --seed='$(SEED)' --seeds=$(SEEDS)
 
 # Mistakes made on purpose, each of which the simulation has to notice, and which of its checkers does.
 sim-mutants: $(READY)
-	MILLBECK_PURE=1 $(BIN)/python -m millbeck.testing.mutants.command $(MUTANTS)
+	MILLBECK_PURE=1 $(BIN)/python -m millbeck.simulation.mutants.command $(MUTANTS)
+	@test -n '$(MUTANTS)' || MILLBECK_PURE=1 $(BIN)/python -m pytest -q -n 2 -m long tests/sim
 
 # What acks and min.insync.replicas promise, and where they do not: each row of the table as a simulation.
 guarantees: $(READY)
-	$(BIN)/python -m millbeck.testing.guarantees --seeds=$(ROW_SEEDS)
+	$(BIN)/python -m millbeck.simulation.runs.guarantees --seeds=$(ROW_SEEDS)
 
 # Real clients in five languages and Apache Kafka itself, fetched on first use.
 interop: $(READY)
@@ -100,29 +139,46 @@ nemesis: $(READY) build
 pipeline-nemesis: $(READY) build java
 	$(BIN)/python -m nemesis.pipeline $(NEMESIS)
 
-bench: $(READY) build java
+bench-core: $(READY) build
 	$(BIN)/python -m bench
-	$(BIN)/python -m bench.compaction
-	$(BIN)/python -m bench.spark
-	$(BIN)/python -m bench.cluster
 
 bench-full: $(READY) build
 	$(BIN)/python -m bench --full
 
 # The design's budgets, and replaying a cold log beside producers and tailing readers (as root, for the memory limit).
-budgets: $(READY) build
+bench-budgets: $(READY) build
 	$(BIN)/python -m bench.budgets
 
 # Consumer groups: one of ten members leaves, beside Kafka, and a thousand join at once.
-rebalance: $(READY) build
+bench-rebalance: $(READY) build
 	$(BIN)/python -m bench.rebalance
 
 # Many partitions on three nodes, and in the simulator.
-scale: $(READY) build
+bench-scale: $(READY) build
 	$(BIN)/python -m bench.scale
 
-cold-reads: $(READY) build
+# How long a turn of the event loop is with 10,000 partitions.
+bench-turns: $(READY) build
+	$(BIN)/python -m bench.turns
+
+bench-cold-reads: $(READY) build
 	$(BIN)/python -m bench.cold_reads
+
+# Connections, topics and long keys that come and go beside a steady client. CHURN='--minutes 2'
+bench-churn: $(READY) build
+	$(BIN)/python -m bench.churn $(CHURN)
+
+bench-cluster: $(READY) build
+	$(BIN)/python -m bench.cluster
+
+bench-compaction: $(READY) build
+	$(BIN)/python -m bench.compaction
+
+bench-tls: $(READY) build
+	$(BIN)/python -m bench.tls
+
+bench-spark: $(READY) build java
+	$(BIN)/python -m bench.spark
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
