@@ -29,7 +29,8 @@ class PartitionFacts:
         self.index = index
         self.lineage = BatchTree(name)
         self.leaders: dict[int, str] = {}
-        self.newest_leader: tuple[int, ShadowLog] | None = None
+        self.newest_leader: tuple[int, int] | None = None
+        """The highest epoch in which a node was seen to lead, and that node."""
         self.shadows: dict[int, ShadowLog] = {}
         self.wounded: dict[int, None] = {}
         """Nodes that have lost data, as far as the controller may not know yet."""
@@ -97,6 +98,22 @@ class ReplicationFacts:
             if (shadow is None and end_offset > 0) or (shadow is not None and not shadow.has_committed(end_offset)):
                 ends = "there is none" if shadow is None else f"ends at {shadow.end_offset}"
                 self.findings.broken(invariant, f"node {node_id}", facts.name, end_offset, f"{why}; its log: {ends}")
+
+    def check_newer_leader(self, facts: PartitionFacts, process_name: str, epoch: int) -> None:
+        """Check that the leader of a newer epoch has what the leader of ``epoch`` has just committed.
+
+        It had that when it was elected. If its disk has lost data since, others have it: the fault budget sees to that,
+        and the next leader is checked when it begins to lead.
+        """
+        if facts.newest_leader is None:
+            return
+        newest_epoch, leader_id = facts.newest_leader
+        if newest_epoch <= epoch or leader_id in facts.wounded or leader_id in facts.damaged:
+            return
+        end_offset = facts.lineage.committed_end
+        if not facts.shadows[leader_id].has_committed(end_offset):
+            detail = f"is committed in epoch {epoch}, the leader of epoch {newest_epoch} does not have it"
+            self.findings.broken("D3", process_name, facts.name, end_offset, detail)
 
 
 class ReplicaChecker:
@@ -182,7 +199,7 @@ class ReplicaChecker:
         if facts.newest_leader is not None and epoch < facts.newest_leader[0]:
             # It hears late of its election, and need not have what others have committed since.
             return
-        facts.newest_leader = (epoch, self._shadow)
+        facts.newest_leader = (epoch, self._node_id)
         if not self._shadow.has_committed(facts.lineage.committed_end):
             detail = f"leads epoch {epoch} with a log that ends at {self._shadow.end_offset}"
             self._broken("D2", facts.lineage.committed_end, detail)
@@ -211,11 +228,7 @@ class ReplicaChecker:
         replicas = partition.replicas
         if replicas is not None and len(replicas.isr) < min(data.min_insync_replicas, len(replicas.replicas)):
             self._broken("D4", end_offset, f"is committed by {replicas.isr} alone")
-        if facts.newest_leader is not None:
-            epoch, shadow = facts.newest_leader
-            if epoch > partition.leader_epoch and not shadow.has_committed(end_offset):
-                detail = f"is committed in epoch {partition.leader_epoch}, the leader of epoch {epoch} does not have it"
-                self._broken("D3", end_offset, detail)
+        data.check_newer_leader(facts, self._process_name, partition.leader_epoch)
         image = data.newest_image()
         found = None if image is None else image.topics.partition(facts.topic, facts.index)
         if found is not None:

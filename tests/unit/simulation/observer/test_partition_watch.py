@@ -65,3 +65,21 @@ def test_a_loss_is_remembered_for_every_partition() -> None:
     assert 5 in known.of("t", 0).lossy
     assert 5 not in known.of("t", 0).wounded
     assert 6 in known.of("t", 0).damaged
+
+
+def test_what_a_stale_leader_commits_is_with_the_newer_leader_unless_its_disk_lost_it() -> None:
+    known = data()
+    facts = known.of("t", 0)
+    known.check_newer_leader(facts, "b1/1", 0)
+    for entry in replica(facts, 1, [11, 12]).entries:
+        facts.lineage.commit(entry)
+    replica(facts, 2, [11])
+    facts.newest_leader = (1, 2)
+    with pytest.raises(InvariantBroken, match="D3 on b1/1, t-0 at offset 2"):
+        known.check_newer_leader(facts, "b1/1", 0)
+    known.check_newer_leader(facts, "b2/1", 1)
+    facts.damaged[2] = None
+    known.check_newer_leader(facts, "b1/1", 0)
+    del facts.damaged[2]
+    facts.wounded[2] = None
+    known.check_newer_leader(facts, "b1/1", 0)
