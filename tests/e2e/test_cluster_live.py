@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic
 
 from millbeck.testing import cluster
 
@@ -18,7 +18,7 @@ def test_a_killed_node_loses_nothing_and_comes_back(tmp_path: Path) -> None:
     with cluster(fast, nodes=3, data=tmp_path) as running:
         admin = AdminClient({"bootstrap.servers": running.bootstrap})
         admin.create_topics([NewTopic("t", 3, 3)])["t"].result(30)
-        metadata = admin.list_topics(timeout=30)
+        metadata = _metadata_with(admin, "t")
         assert sorted(metadata.brokers) == [1, 2, 3]
         assert {len(each.replicas) for each in metadata.topics["t"].partitions.values()} == {3}
         producer = Producer({"bootstrap.servers": running.bootstrap, "enable.idempotence": True, "linger.ms": 1})
@@ -40,6 +40,15 @@ def test_a_killed_node_loses_nothing_and_comes_back(tmp_path: Path) -> None:
         running.stop()
         running.start()
         assert _consumed(running.bootstrap, group="again") == {b"%d" % number for number in range(COUNT)}
+
+
+def _metadata_with(admin: AdminClient, topic: str) -> ClusterMetadata:
+    """Polls: a broker may replay the records of a topic a moment after the controller has answered its creation."""
+    deadline = time.monotonic() + 30
+    while topic not in (metadata := admin.list_topics(timeout=30)).topics:
+        assert time.monotonic() < deadline, f"no broker knows {topic}"
+        time.sleep(0.1)
+    return metadata
 
 
 def _consumed(bootstrap: str, group: str = "g") -> set[bytes]:
