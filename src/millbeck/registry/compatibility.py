@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from millbeck.registry.formats.interface import NEW_READS_OLD, OLD_READS_NEW, Incompatibility, ParsedSchema
+from millbeck.registry.formats.interface import NEW_READS_OLD, OLD_READS_NEW, Incompatibility, ParsedSchema, Policy
 
 BACKWARD_LEVELS = ("BACKWARD", "BACKWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
 FORWARD_LEVELS = ("FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
 
 
-def problems_between(new: ParsedSchema, old: ParsedSchema, level: str) -> list[Incompatibility]:
+def problems_between(
+    new: ParsedSchema, old: ParsedSchema, level: str, policy: Policy = Policy.STRICT
+) -> list[Incompatibility]:
     """Why the level does not allow the new schema beside the old one; both are of one format."""
     problems: list[Incompatibility] = []
     if level in BACKWARD_LEVELS:
-        problems += new.problems_reading(old, NEW_READS_OLD)
+        problems += new.problems_reading(old, NEW_READS_OLD, policy)
     if level in FORWARD_LEVELS:
-        problems += old.problems_reading(new, OLD_READS_NEW)
+        problems += old.problems_reading(new, OLD_READS_NEW, policy)
     return problems
 
 

@@ -15,8 +15,7 @@ from millbeck.kernel.environment import Environment
 from millbeck.registry.compatibility import messages_of, problems_between
 from millbeck.registry.decision import Decision
 from millbeck.registry.errors import InvalidSchema, SchemaTooLarge, StoreTimeout, SubjectNotFound, VersionNotFound
-from millbeck.registry.formats.avro import AvroFormat
-from millbeck.registry.formats.interface import Form, Imported, ParsedSchema, SchemaFormat
+from millbeck.registry.formats.interface import Form, Imported, ParsedSchema, Policy, SchemaFormat
 from millbeck.registry.instance import Instance
 from millbeck.registry.registering import (
     Checked,
@@ -27,7 +26,7 @@ from millbeck.registry.registering import (
     register,
     stamp,
 )
-from millbeck.registry.schema import Reference, Schema
+from millbeck.registry.schema import PROTOBUF, Reference, Schema
 from millbeck.registry.state import RegistryState, Version
 from millbeck.registry.subjects import check, context_of, qualify
 
@@ -39,6 +38,7 @@ REFERENCES_MAX: Final = 1000
 VERSIONS_COMPARED_BY_MEANING: Final = 100
 _ATTEMPTS: Final = 5
 _NONE: Final = "NONE"
+_POLICY: Final = "compatibilityPolicy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,9 @@ class Resolved:
 
 
 class SchemaService:
-    def __init__(
-        self, environment: Environment, instance: Instance, formats: Sequence[SchemaFormat] | None = None
-    ) -> None:
+    def __init__(self, environment: Environment, instance: Instance, formats: Sequence[SchemaFormat]) -> None:
         self.instance = instance
-        self.formats = {each.name: each for each in formats or [AvroFormat()]}
+        self.formats = {each.name: each for each in formats}
         self._environment = environment
         self._parsed: OrderedDict[tuple[str, str, tuple[Imported, ...]], ParsedSchema] = OrderedDict()
 
@@ -135,19 +133,20 @@ class SchemaService:
         if is_normal:
             schema = replace(schema, references=tuple(sorted(dict.fromkeys(schema.references))))
         parsed = await self.parse(self.resolve(subject, schema), is_new=True)
-        text = parsed.text(Form.NORMALIZED if is_normal else Form.CANONICAL)
+        text = await self._off_loop(parsed.text, Form.NORMALIZED if is_normal else Form.CANONICAL)
         stored = replace(schema, text=text)
-        return await self._as_stored(subject, stored), parsed
+        return await self._as_stored(subject, stored, parsed, Form.NORMALIZED if is_normal else Form.COMPARED), parsed
 
-    async def _as_stored(self, subject: str, schema: Schema) -> Schema:
-        """The schema in the spelling of the version that has it: another registry's text may be spelled otherwise."""
+    async def _as_stored(self, subject: str, schema: Schema, parsed: ParsedSchema, form: Form) -> Schema:
+        """The schema in the spelling of the version that has it, which may be another one of the same."""
         if find(self.state, subject, schema, deleted=True) is not None:
             return schema
         for version in self.state.versions(subject, deleted=True)[: -VERSIONS_COMPARED_BY_MEANING - 1 : -1]:
             theirs = version.schema
             if theirs.schema_type == schema.schema_type and theirs.references == schema.references:
                 try:
-                    same = (await self.parsed_version(version)).text(Form.CANONICAL) == schema.text
+                    other = await self.parsed_version(version)
+                    same = await self._off_loop(_are_equal, parsed, other, form)
                 except (InvalidSchema, SchemaTooLarge):
                     continue
                 if same:
@@ -155,10 +154,11 @@ class SchemaService:
         return schema
 
     async def text(self, version: Version, form: str) -> str:
-        """The text as it is stored, or ``resolved``."""
-        if form != Form.RESOLVED.value:
+        """The text as it is stored, or for Protobuf ``serialized``, for other types ``resolved``."""
+        other = Form.SERIALIZED if version.schema.schema_type == PROTOBUF else Form.RESOLVED
+        if form != other.value:
             return version.schema.text
-        return (await self.parsed_version(version)).text(Form.RESOLVED)
+        return await self._off_loop((await self.parsed_version(version)).text, other)
 
     # registering
 
@@ -182,7 +182,7 @@ class SchemaService:
             checked = Checked(stamp(versions))
             if versions and schema_id is None and find(self.state, subject, stored) is None:
                 level = self.state.compatibility(subject, default)
-                problems = await self.compare(stored, parsed, versions, level)
+                problems = await self.compare(subject, stored, parsed, versions, level)
                 checked = Checked(stamp(versions), tuple(problems))
             try:
                 return await self.instance.submit(_registering(request, checked, default))
@@ -197,8 +197,11 @@ class SchemaService:
 
     # comparing
 
-    async def compare(self, schema: Schema, parsed: ParsedSchema, versions: list[Version], level: str) -> list[str]:
+    async def compare(
+        self, subject: str, schema: Schema, parsed: ParsedSchema, versions: list[Version], level: str
+    ) -> list[str]:
         """The messages for the first of the versions that the level does not allow the schema beside."""
+        policy = Policy.LENIENT if self.state.setting(subject, _POLICY) == Policy.LENIENT.value else Policy.STRICT
         for version in versions:
             if version.schema.schema_type != schema.schema_type:
                 return [
@@ -208,7 +211,7 @@ class SchemaService:
                     f"{{compatibility: '{level}'}}",
                 ]
             older = await self.parsed_version(version)
-            problems = await self._off_loop(problems_between, parsed, older, level)
+            problems = await self._off_loop(problems_between, parsed, older, level, policy)
             if problems:
                 return messages_of(problems, version=version.version, old_text=version.schema.text, level=level)
         return []
@@ -224,7 +227,7 @@ class SchemaService:
         else:
             versions = [self.state.version(subject, number)]
         _, parsed = await self.canonical(subject, schema, normalize=normalize)
-        return [] if level == _NONE else await self.compare(schema, parsed, versions, level)
+        return [] if level == _NONE else await self.compare(subject, schema, parsed, versions, level)
 
     # listing
 
@@ -249,6 +252,10 @@ def _registering(request: Register, checked: Checked, default: str) -> Callable[
         return register(request, state, checked, default=default)
 
     return decide
+
+
+def _are_equal(one: ParsedSchema, other: ParsedSchema, form: Form) -> bool:
+    return one.text(form) == other.text(form)
 
 
 def _parse(found: SchemaFormat, resolved: Resolved, is_new: bool) -> ParsedSchema:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from millbeck.registry.errors import InvalidSchema, SchemaTooLarge
-from millbeck.registry.formats.interface import Form, Imported, Incompatibility, Limits, Roles
+from millbeck.registry.formats.interface import Form, Imported, Incompatibility, Limits, Policy, Roles
 from millbeck.registry.log_records import Json
 
 PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
@@ -121,7 +121,9 @@ class AvroSchema:
         except RecursionError:
             raise SchemaTooLarge("the schema is nested too deeply when its references are put in") from None
 
-    def problems_reading(self, writer: AvroSchema, roles: Roles) -> list[Incompatibility]:
+    def problems_reading(
+        self, writer: AvroSchema, roles: Roles, policy: Policy = Policy.STRICT
+    ) -> list[Incompatibility]:
         from millbeck.registry.formats.avro_compatibility import problems_reading
 
         return problems_reading(self.root, writer.root, roles)

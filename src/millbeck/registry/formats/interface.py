@@ -15,8 +15,12 @@ class Form(Enum):
     """As it is stored: the same for texts that differ only in their layout."""
     NORMALIZED = "normalized"
     """The same for texts that also differ in order and spelling that means nothing."""
+    COMPARED = "compared"
+    """Equal for two texts that count as one schema, however they are spelled."""
     RESOLVED = "resolved"
     """With the referenced schemas inside."""
+    SERIALIZED = "serialized"
+    """Protobuf: the descriptor of the file, in base64."""
 
 
 class Imported(NamedTuple):
@@ -32,6 +36,7 @@ class Limits:
 
     text_length_max: int = 1024 * 1024
     depth_max: int = 100
+    name_length_max: int = 1000
     reference_count_max: int = 1000
     piece_count_max: int = 100_000
     """Types, fields and symbols, those of referenced schemas included."""
@@ -66,10 +71,19 @@ NEW_READS_OLD = Roles("new", "old")
 OLD_READS_NEW = Roles("old", "new")
 
 
-class ParsedSchema(Protocol):
-    def text(self, form: Form) -> str: ...
+class Policy(Enum):
+    """How strictly schemas are compared: the setting ``compatibilityPolicy``."""
 
-    def problems_reading(self, writer: Self, roles: Roles) -> list[Incompatibility]:
+    STRICT = "STRICT"
+    LENIENT = "LENIENT"
+    """JSON Schema: properties that nobody has declared are taken not to be there."""
+
+
+class ParsedSchema(Protocol):
+    def text(self, form: Form) -> str:
+        """The text in a form; a form that the format does not have is the text as it is stored."""
+
+    def problems_reading(self, writer: Self, roles: Roles, policy: Policy = Policy.STRICT) -> list[Incompatibility]:
         """Why this schema, as a reader's, cannot read what ``writer`` has written; empty if it can."""
 
 

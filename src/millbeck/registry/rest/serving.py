@@ -11,6 +11,7 @@ import uvicorn
 from millbeck.client.config import Value
 from millbeck.kernel.environment import Environment
 from millbeck.registry.election import Identity
+from millbeck.registry.formats.every import every_format
 from millbeck.registry.instance import Instance
 from millbeck.registry.rest.app import RegistryApp
 from millbeck.registry.rest.config import RegistryConfig, instance_settings
@@ -69,7 +70,7 @@ async def serve(
             if not starting.done():
                 return
             await starting
-            app.service = SchemaService(environment, instance)
+            app.service = SchemaService(environment, instance, every_format())
             on_ready(bound)
             await _until_over(server, serving, app, idle_seconds, stop or asyncio.Event())
         finally:

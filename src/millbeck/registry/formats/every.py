@@ -1,0 +1,11 @@
+"""The formats that a registry has."""
+
+from __future__ import annotations
+
+from millbeck.registry.formats.avro import AvroFormat
+from millbeck.registry.formats.interface import SchemaFormat
+from millbeck.registry.formats.protobuf.schema import ProtobufFormat
+
+
+def every_format() -> list[SchemaFormat]:
+    return [AvroFormat(), ProtobufFormat()]
