@@ -194,7 +194,7 @@ class Run:
             f" now {_mib(self._node.usage().rss_bytes)}; errors: {dict(outcome.errors) or 'none'}"
         )
 
-    def settle(self) -> None:
+    def measure_afterwards(self) -> None:
         """Memory one minute after, and that of a node that starts with the same partitions."""
         for _ in range(int(AFTER_SECONDS // 10)):
             time.sleep(10)
@@ -270,7 +270,7 @@ def main() -> int:
             for _ in range(chosen.rounds):
                 run.quiet(max(10.0, seconds / 4))
                 run.churn(seconds)
-            run.settle()
+            run.measure_afterwards()
             node.stop()
     finally:
         shutil.rmtree(directory, ignore_errors=True)

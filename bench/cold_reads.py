@@ -88,7 +88,7 @@ def measure(
         bench = Bench(node, client_core=client_core)
         cold_topic, tail_topic = bench.new_topic(), bench.new_topic(partitions=1)
         run_load("produce", **bench.arguments(HEAVY, cold_topic), total_bytes=replay_bytes)
-        bench.settle()
+        bench.sync_disk()
         quiet, busy, rates = [], [], []
         _pair(bench, tail_topic, 2).result()
         read_before = bytes_read_from_disk(node.pid)

@@ -94,9 +94,9 @@ class Bench:
         deadline_s = time.monotonic() + DELETE_TIMEOUT_S
         while list(self.node.data.glob(f"{topic}-*")) and time.monotonic() < deadline_s:
             time.sleep(0.05)
-        self.settle()
+        self.sync_disk()
 
-    def settle(self) -> None:
+    def sync_disk(self) -> None:
         """Let what was written reach the disk."""
         os.sync()
 

@@ -49,7 +49,7 @@ OPEN_AT_ONCE = 50
 Place = tuple[bytes, int]
 
 
-class Member:
+class GroupClient:
     """One member on one connection."""
 
     def __init__(self, group: str) -> None:
@@ -130,13 +130,15 @@ class Leaving:
     """Partitions that members which stayed had to give up."""
 
 
-def _is_settled(members: list[Member], partition_count: int) -> bool:
+def _is_settled(members: list[GroupClient], partition_count: int) -> bool:
     sizes = [len(member.owned) for member in members]
     everything = {place for member in members for place in member.owned}
     return sum(sizes) == len(everything) == partition_count and max(sizes) - min(sizes) <= 1
 
 
-async def _settle(members: list[Member], tasks: list[asyncio.Task[None]], partition_count: int) -> None:
+async def wait_until_balanced(
+    members: list[GroupClient], tasks: list[asyncio.Task[None]], partition_count: int
+) -> None:
     deadline_s = time.monotonic() + PATIENCE_S
     while not _is_settled(members, partition_count):
         for task in tasks:
@@ -150,7 +152,7 @@ async def _settle(members: list[Member], tasks: list[asyncio.Task[None]], partit
 
 async def _find(node: Node, group: str) -> None:
     """The coordinator's topic is made when it is first asked for."""
-    member = Member(group)
+    member = GroupClient(group)
     await member.open(node)
     assert member.connection is not None
     for _ in range(300):
@@ -163,9 +165,9 @@ async def _find(node: Node, group: str) -> None:
     member.connection.close()
 
 
-async def _opened(node: Node, group: str, count: int) -> list[Member]:
+async def _opened(node: Node, group: str, count: int) -> list[GroupClient]:
     await _find(node, group)
-    members = [Member(group) for _ in range(count)]
+    members = [GroupClient(group) for _ in range(count)]
     for first in range(0, count, OPEN_AT_ONCE):
         await asyncio.gather(*(member.open(node) for member in members[first : first + OPEN_AT_ONCE]))
     return members
@@ -175,7 +177,7 @@ async def one_leaves(node: Node, group: str) -> Leaving:
     members = await _opened(node, group, SMALL_MEMBERS)
     tasks = [asyncio.create_task(member.live()) for member in members]
     try:
-        await _settle(members, tasks, SMALL_PARTITIONS)
+        await wait_until_balanced(members, tasks, SMALL_PARTITIONS)
         # Heartbeats of members that have been there for a while are spread over the interval. Otherwise it would be
         # the moment of leaving, and nothing of the broker's, that decides.
         for index, member in enumerate(members):
@@ -187,7 +189,7 @@ async def one_leaves(node: Node, group: str) -> Leaving:
             member.given_up_count = 0
         began = time.monotonic()
         await leaving.leave()
-        await _settle(members, tasks, SMALL_PARTITIONS)
+        await wait_until_balanced(members, tasks, SMALL_PARTITIONS)
         seconds = max(member.changed_at for member in members) - began
         return Leaving(seconds=seconds, given_up_count=sum(member.given_up_count for member in members))
     finally:
@@ -200,13 +202,13 @@ async def all_join(node: Node, group: str, count: int, partition_count: int) -> 
     began = time.monotonic()
     tasks = [asyncio.create_task(member.live()) for member in members]
     try:
-        await _settle(members, tasks, partition_count)
+        await wait_until_balanced(members, tasks, partition_count)
         return max(member.changed_at for member in members) - began
     finally:
         await _end(members, tasks)
 
 
-async def _end(members: list[Member], tasks: list[asyncio.Task[None]]) -> None:
+async def _end(members: list[GroupClient], tasks: list[asyncio.Task[None]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -23,7 +23,7 @@ def run_round(
     produced = {}
     for system in order:
         produced[system] = benches[system].produce(cell, total_bytes)
-        benches[system].settle()
+        benches[system].sync_disk()
     turns = [
         {
             system: benches[system].consume(cell, produced[system][0])

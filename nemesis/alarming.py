@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from nemesis.cluster import CLIENT_PORT, Member
+from nemesis.cluster import CLIENT_PORT, NemesisNode
 from nemesis.run import Clients, Run, RunFailed
 from nemesis.signals import Bench, SignalWatch, table
 
@@ -62,7 +62,7 @@ def _await_quiet(bench: Bench) -> None:
 
 
 @contextmanager
-def _killed(run: Run, members: Sequence[Member]) -> Iterator[None]:
+def _killed(run: Run, members: Sequence[NemesisNode]) -> Iterator[None]:
     for member in members:
         member.kill()
     run.report(f"killed {', '.join(member.host.name for member in members)}")
@@ -75,7 +75,7 @@ def _killed(run: Run, members: Sequence[Member]) -> Iterator[None]:
 
 
 @contextmanager
-def _cut_off(run: Run, member: Member, others: Sequence[Member]) -> Iterator[None]:
+def _cut_off(run: Run, member: NemesisNode, others: Sequence[NemesisNode]) -> Iterator[None]:
     for other in others:
         member.host.cut_off_from(other.host)
         other.host.cut_off_from(member.host)
@@ -87,7 +87,7 @@ def _cut_off(run: Run, member: Member, others: Sequence[Member]) -> Iterator[Non
 
 
 @contextmanager
-def _defective(run: Run, members: Sequence[Member], defect: str) -> Iterator[None]:
+def _defective(run: Run, members: Sequence[NemesisNode], defect: str) -> Iterator[None]:
     """They run with a defect for a while, as if that version had been rolled out."""
     _restart(members, defect)
     run.report(f"{', '.join(member.host.name for member in members)}: {defect}")
@@ -97,7 +97,7 @@ def _defective(run: Run, members: Sequence[Member], defect: str) -> Iterator[Non
         _restart(members, None)
 
 
-def _restart(members: Sequence[Member], defect: str | None) -> None:
+def _restart(members: Sequence[NemesisNode], defect: str | None) -> None:
     for member in members:
         member.kill()
     for member in members:
@@ -106,7 +106,7 @@ def _restart(members: Sequence[Member], defect: str | None) -> None:
 
 
 @contextmanager
-def _without_second_disk(run: Run, member: Member) -> Iterator[None]:
+def _without_second_disk(run: Run, member: NemesisNode) -> Iterator[None]:
     """It breaks while the node runs, and is replaced by an empty one as docs/monitoring.md says."""
     member.host.break_second_disk()
     run.report(f"broke the second disk of {member.host.name}")
@@ -121,7 +121,7 @@ def _without_second_disk(run: Run, member: Member) -> Iterator[None]:
 
 
 @contextmanager
-def _busy(run: Run, member: Member) -> Iterator[None]:
+def _busy(run: Run, member: NemesisNode) -> Iterator[None]:
     """More requests than it can answer."""
     clients = Clients(f"{member.host.address}:{CLIENT_PORT}", run.directory)
     clients.start("flood", "flood", connections=16)

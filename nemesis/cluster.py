@@ -29,7 +29,7 @@ class MemberFailed(Exception):
     """A process did what it should not; the text carries the end of its log."""
 
 
-class Member:
+class NemesisNode:
     """One node of the cluster on one host."""
 
     def __init__(
@@ -168,7 +168,7 @@ class Cluster:
         ids = {host.name: node_id for node_id, host in enumerate(hosts, start=1)}
         voters = ",".join(f"{ids[host.name]}@{host.address}:{CONTROLLER_PORT}" for host in controllers)
         self.members = [
-            Member(
+            NemesisNode(
                 system,
                 host,
                 ids[host.name],
@@ -199,11 +199,11 @@ class Cluster:
             member.kill()
 
     @property
-    def brokers(self) -> list[Member]:
+    def brokers(self) -> list[NemesisNode]:
         return [member for member in self.members if member.is_broker]
 
     @property
-    def controllers(self) -> list[Member]:
+    def controllers(self) -> list[NemesisNode]:
         return [member for member in self.members if member.is_controller]
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from nemesis.cluster import CLIENT_PORT, Cluster, Member
+from nemesis.cluster import CLIENT_PORT, Cluster, NemesisNode
 from nemesis.hosts import Host, Network
 
 TOPIC = "history"
@@ -114,7 +114,7 @@ class Run:
             patience_s,
         )
 
-    def await_returned(self, member: Member, patience_s: float = HEALED_S) -> None:
+    def await_returned(self, member: NemesisNode, patience_s: float = HEALED_S) -> None:
         """A broker that was started again is in sync, by what it says itself.
 
         What others say is no proof: until it has registered anew they may count it in from before.
@@ -131,7 +131,7 @@ class Run:
                 time.sleep(0.1)
         raise RunFailed(f"{member.host.name} did not answer in {patience_s:.0f} s:\n{member.log_tail()}")
 
-    def pick(self, members: list[Member]) -> Member:
+    def pick(self, members: list[NemesisNode]) -> NemesisNode:
         return self.rng.choice(members)
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from millbeck.server.local.embedded import FAST_FAILOVER
 from nemesis.alarming import signals
-from nemesis.cluster import Member
+from nemesis.cluster import NemesisNode
 from nemesis.hosts import Host
 from nemesis.judgement import Bar
 from nemesis.run import Run, RunFailed
@@ -31,7 +31,7 @@ def kill(run: Run) -> None:
 
 def pause(run: Run) -> None:
     """SIGSTOP of a random node every five seconds: a zombie that believes it still leads when it wakes."""
-    ends: list[tuple[float, Member]] = []
+    ends: list[tuple[float, NemesisNode]] = []
     while not run.is_over:
         member = _victim(run, [member for _, member in ends])
         away_s = _away_s(run)
@@ -62,14 +62,14 @@ def partition(run: Run) -> None:
                 sender.reach_again(receiver)
 
 
-def _victim(run: Run, but: list[Member]) -> Member:
+def _victim(run: Run, but: list[NemesisNode]) -> NemesisNode:
     """A broker twice as often as a controller: they have leaders to lose."""
     members = run.rng.choice([run.cluster.brokers, run.cluster.brokers, run.cluster.controllers])
     candidates = [member for member in members if member not in but]
     return run.pick(candidates or [member for member in run.cluster.members if member not in but])
 
 
-def _others(run: Run, member: Member) -> list[Host]:
+def _others(run: Run, member: NemesisNode) -> list[Host]:
     """Whom it loses: one, half, all, or all controllers, which is what costs a broker its session."""
     others = [host for host in run.network.hosts.values() if host is not member.host]
     controllers = [one.host for one in run.cluster.controllers if one is not member]

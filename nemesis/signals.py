@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from nemesis.alerts import Alerts, scrape
-from nemesis.cluster import Member
+from nemesis.cluster import NemesisNode
 from nemesis.rules import metric_names, read_rules
 from nemesis.run import RunFailed
 
@@ -46,7 +46,7 @@ class RulesClock:
 class SignalWatch:
     """Scrapes in a thread of its own, and says what fires."""
 
-    def __init__(self, members: list[Member]) -> None:
+    def __init__(self, members: list[NemesisNode]) -> None:
         rules = [rule for rule in read_rules() if rule.kind == "record" or rule.severity == "page"]
         self._wanted = {name for rule in rules for name in metric_names(rule.expr)}
         self._alerts = Alerts(rules)

@@ -80,7 +80,7 @@ class PipOutput:
             self._next_file()
             self._begin(f"installing {line.count(',') + 1} packages", is_writing=True)
 
-    def how_far(self, written_bytes: int) -> str:
+    def progress_text(self, written_bytes: int) -> str:
         """``written_bytes``: what lies on the disk by now."""
         if self._is_writing:
             return f"{self._phase}, {megabytes(written_bytes)} on disk"
@@ -110,10 +110,10 @@ def pip_install(
     last: deque[str] = deque(maxlen=ERROR_LINES_KEPT)
     is_done = False
 
-    def how_far() -> str:
+    def progress_text() -> str:
         if is_done:
             return f"{megabytes(output.downloaded_bytes)} downloaded" if output.downloaded_bytes else ""
-        return output.how_far(size_below([environment]))
+        return output.progress_text(size_below([environment]))
 
     command = [
         *(str(environment / "bin" / "python"), "-m", "pip", "install"),
@@ -129,7 +129,7 @@ def pip_install(
     ]
     settings = {**os.environ, "TMPDIR": str(temporary.resolve()), "PYTHONUNBUFFERED": "1", "PIP_QUIET": "0"}
     try:
-        with steps.step(title, how_far):
+        with steps.step(title, progress_text):
             process = subprocess.Popen(
                 command, env=settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
             )

@@ -40,13 +40,13 @@ class Steps:
         return time.monotonic() - self._began_s
 
     @contextmanager
-    def step(self, title: str, how_far: Callable[[], str]) -> Iterator[None]:
-        """Show ``title`` and ``how_far()`` while the block runs, and the last of it with the time when it is done."""
+    def step(self, title: str, progress_text: Callable[[], str]) -> Iterator[None]:
+        """Show ``title`` and ``progress_text()`` while the block runs; at the end, also the duration."""
         self._number += 1
         began_s = time.monotonic()
         name = f"[{self._number}/{self._total}] {title}"
         done = threading.Event()
-        thread = threading.Thread(target=self._show, args=(name, how_far, began_s, done), daemon=True)
+        thread = threading.Thread(target=self._show, args=(name, progress_text, began_s, done), daemon=True)
         thread.start()
         try:
             yield
@@ -57,13 +57,13 @@ class Steps:
             raise
         done.set()
         thread.join()
-        self._line(f"{_joined(name, how_far())}  {duration(time.monotonic() - began_s)}", is_last=True)
+        self._line(f"{_joined(name, progress_text())}  {duration(time.monotonic() - began_s)}", is_last=True)
 
-    def _show(self, name: str, how_far: Callable[[], str], began_s: float, done: threading.Event) -> None:
+    def _show(self, name: str, progress_text: Callable[[], str], began_s: float, done: threading.Event) -> None:
         next_s = began_s + (0 if self._is_terminal else REPEAT_SECONDS)
         while not done.wait(REDRAW_SECONDS if self._is_terminal else 0.1):
             now_s = time.monotonic()
-            text = _joined(name, how_far())
+            text = _joined(name, progress_text())
             if now_s >= next_s and (self._is_terminal or text != self._printed):
                 self._printed = text
                 next_s = now_s + (0 if self._is_terminal else REPEAT_SECONDS)

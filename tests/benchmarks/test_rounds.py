@@ -39,7 +39,7 @@ class RecordedBench:
         self._steps.append(f"consume {self._name}")
         return _transfer(self._consumed)
 
-    def settle(self) -> None:
+    def sync_disk(self) -> None:
         self._steps.append(f"settle {self._name}")
 
     def delete_topic(self, topic: str) -> None:

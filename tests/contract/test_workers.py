@@ -104,10 +104,10 @@ def test_reports_come_in_order_before_the_result(machine: Machine, jobs: Any) ->
 
 def test_a_job_that_is_stopped_before_it_began_never_ends_well(machine: Machine, jobs: Any) -> None:
     async def scenario(environment: Environment) -> object:
-        errand = environment.workers.start(jobs.count, 10, ignore)
-        errand.stop()
+        handle = environment.workers.start(jobs.count, 10, ignore)
+        handle.stop()
         with pytest.raises(WorkCancelled):
-            await errand.result
+            await handle.result
         return await environment.workers.start(jobs.add, [1], ignore).result
 
     assert machine.run(scenario) == 1
@@ -115,8 +115,8 @@ def test_a_job_that_is_stopped_before_it_began_never_ends_well(machine: Machine,
 
 def test_whoever_gives_up_waiting_stops_the_job(machine: Machine, jobs: Any) -> None:
     async def scenario(environment: Environment) -> object:
-        errand = environment.workers.start(jobs.add, [1], ignore)
-        errand.result.cancel()
+        handle = environment.workers.start(jobs.add, [1], ignore)
+        handle.result.cancel()
         await asyncio.sleep(0)
         environment.workers.close()
         return await environment.workers.start(jobs.add, [2], ignore).result
@@ -126,9 +126,9 @@ def test_whoever_gives_up_waiting_stops_the_job(machine: Machine, jobs: Any) -> 
 
 def test_a_word_that_was_said_before_the_job_began_is_heard(machine: Machine, jobs: Any) -> None:
     async def scenario(environment: Environment) -> object:
-        errand = environment.workers.start(jobs.last_word, None, ignore)
-        errand.tell("not yet")
-        errand.tell("enough")
-        return await errand.result
+        handle = environment.workers.start(jobs.last_word, None, ignore)
+        handle.tell("not yet")
+        handle.tell("enough")
+        return await handle.result
 
     assert machine.run(scenario) == "heard"

@@ -60,7 +60,7 @@ class Members:
             self.records += answer["records"]
         return [answer["assignment"] for answer in answers]
 
-    def settle(self, partition_count: int = PARTITIONS) -> list[list[int]]:
+    def wait_until_balanced(self, partition_count: int = PARTITIONS) -> list[list[int]]:
         """Until everything is somebody's and nobody has more than others by more than one."""
         deadline_s = time.monotonic() + SETTLE_TIMEOUT_S
         while True:
@@ -106,14 +106,14 @@ def _type_and_state(node: Node, group: str) -> tuple[str, str]:
 def test_members_share_come_and_go(node: Node, members: Members, clients: tuple[str, str]) -> None:
     _produce(node, members, 60, "first")
     members.add(clients[0], BROKER_ASSIGNS)
-    assert members.settle() == [list(range(PARTITIONS))]
+    assert members.wait_until_balanced() == [list(range(PARTITIONS))]
     second = members.add(clients[1], BROKER_ASSIGNS)
-    before = members.settle()
+    before = members.wait_until_balanced()
     assert sorted(map(len, before)) == [3, 3]
     _produce(node, members, 60, "second")
     until(lambda: members.turn() is not None and len(members.records) >= 120, "reading 120 records")
     members.remove(second)
-    assert members.settle() == [list(range(PARTITIONS))]
+    assert members.wait_until_balanced() == [list(range(PARTITIONS))]
     values = [record["value"] for record in members.records]
     assert sorted(values) == sorted(f"{word} {index}" for word in ("first", "second") for index in range(60))
 
@@ -123,18 +123,18 @@ def test_members_share_come_and_go(node: Node, members: Members, clients: tuple[
 def test_a_classic_group_is_migrated_up_and_down(node: Node, members: Members, client: str, kind: str) -> None:
     classic = (COOPERATIVE if kind == "cooperative" else EAGER)[client]
     old = [members.add(client, classic) for _ in range(2)]
-    members.settle()
+    members.wait_until_balanced()
     new = members.add(client, BROKER_ASSIGNS)
-    assert sorted(map(len, members.settle())) == [2, 2, 2]
+    assert sorted(map(len, members.wait_until_balanced())) == [2, 2, 2]
     assert _type_and_state(node, members.group)[0] == "Consumer"
     members.remove(old[0])
-    assert sorted(map(len, members.settle())) == [3, 3]
+    assert sorted(map(len, members.wait_until_balanced())) == [3, 3]
     members.remove(new)
-    assert members.settle() == [list(range(PARTITIONS))]
+    assert members.wait_until_balanced() == [list(range(PARTITIONS))]
     assert _type_and_state(node, members.group)[0] == "Classic"
     members.add(client, BROKER_ASSIGNS)
     members.remove(old[1])
-    assert members.settle() == [list(range(PARTITIONS))]
+    assert members.wait_until_balanced() == [list(range(PARTITIONS))]
     assert _type_and_state(node, members.group)[0] == "Consumer"
 
 
@@ -155,7 +155,7 @@ def test_an_expression_follows_the_topics(
 
 def test_librdkafka_s_admin_describes_a_group(node: Node, members: Members) -> None:
     members.add(LIBRDKAFKA, BROKER_ASSIGNS)
-    members.settle()
+    members.wait_until_balanced()
     admin = AdminClient({"bootstrap.servers": node.bootstrap})
     described = admin.describe_consumer_groups([members.group])[members.group].result(30)
     assert (described.type.name, described.state.name) == ("CONSUMER", "STABLE")
@@ -196,7 +196,7 @@ def test_kafka_s_tool_shows_resets_and_deletes_a_group(node: Node, members: Memb
 
 def test_kafka_s_tool_reads_the_group_s_records(node: Node, members: Members) -> None:
     members.add(LIBRDKAFKA, BROKER_ASSIGNS)
-    members.settle()
+    members.wait_until_balanced()
     logs = sorted(Path(node.directory).glob("**/__consumer_offsets-*/*.log"))
     done = run_tool(
         "kafka-dump-log", "--offsets-decoder", "--files", ",".join(str(path) for path in logs if path.stat().st_size)

@@ -33,7 +33,7 @@ class Members:
             self.records += answer["records"]
         return [answer["assignment"] for answer in answers]
 
-    def settle(self, until: Callable[[list[list[int]]], bool]) -> list[list[int]]:
+    def wait_until_balanced(self, until: Callable[[list[list[int]]], bool]) -> list[list[int]]:
         deadline_s = time.monotonic() + SETTLE_TIMEOUT_S
         while True:
             assignments = self.turn()
@@ -70,24 +70,26 @@ def test_a_group_rebalances_as_members_come_and_go(
     members = Members()
     members.sessions.append(new_driver(node.bootstrap))
     members.sessions[0].ask("join", group=group, topic=topic)
-    members.settle(lambda found: found == [list(range(PARTITIONS))] and len(members.records) >= 40)
+    members.wait_until_balanced(lambda found: found == [list(range(PARTITIONS))] and len(members.records) >= 40)
 
     members.sessions.append(new_driver(node.bootstrap))
     members.sessions[1].ask("join", group=group, topic=topic)
-    members.settle(_shared_fairly)
+    members.wait_until_balanced(_shared_fairly)
     assert len(admin.describe_consumer_groups([group])[group].result(30).members) == 2
 
     second_half = [{"partition": index % PARTITIONS, "value": f"second {index}"} for index in range(40)]
     driver.ask("produce", topic=topic, records=second_half)
     expected = {record["value"] for record in first_half + second_half}
-    members.settle(lambda found: _shared_fairly(found) and {one["value"] for one in members.records} == expected)
+    members.wait_until_balanced(
+        lambda found: _shared_fairly(found) and {one["value"] for one in members.records} == expected
+    )
 
     members.sessions.pop().ask("leave")
-    members.settle(lambda found: found == [list(range(PARTITIONS))])
+    members.wait_until_balanced(lambda found: found == [list(range(PARTITIONS))])
     third = [{"partition": index % PARTITIONS, "value": f"third {index}"} for index in range(8)]
     driver.ask("produce", topic=topic, records=third)
     expected |= {record["value"] for record in third}
-    members.settle(lambda _: {one["value"] for one in members.records} == expected)
+    members.wait_until_balanced(lambda _: {one["value"] for one in members.records} == expected)
     members.sessions.pop().ask("leave")
 
     assert _committed(admin, group, topic) == [22] * PARTITIONS

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from millbeck.host import real_environment
-from millbeck.simulation.workloads.without_controller import AT_ONCE_S, Finding, WithoutController
+from millbeck.simulation.workloads.without_controller import AT_ONCE_S, ResponseTimes, WithoutController
 from tests.interop.cluster import Cluster
 
 SLACK_S = 2.0
@@ -40,7 +40,7 @@ class _ThreeNodes:
         self._cluster.nodes[node_id].start(wait=False)
 
 
-def findings_of(system: str, directory: Path, *, survivor_is_controller: bool) -> dict[str, Finding]:
+def findings_of(system: str, directory: Path, *, survivor_is_controller: bool) -> dict[str, ResponseTimes]:
     with Cluster(system, directory, overrides=SETTINGS) as cluster:
         asking = WithoutController(
             real_environment(), _ThreeNodes(cluster), survivor_is_controller=survivor_is_controller
@@ -48,7 +48,7 @@ def findings_of(system: str, directory: Path, *, survivor_is_controller: bool) -
         return asyncio.run(asking.run())
 
 
-def table(mine: Mapping[str, Finding], theirs: Mapping[str, Finding]) -> str:
+def table(mine: Mapping[str, ResponseTimes], theirs: Mapping[str, ResponseTimes]) -> str:
     lines = [f"{'':44}{'millbeck':>20}{'Apache Kafka':>24}"]
     for name, one in mine.items():
         other = theirs[name]
@@ -56,7 +56,7 @@ def table(mine: Mapping[str, Finding], theirs: Mapping[str, Finding]) -> str:
     return "\n".join(lines)
 
 
-def _cell(finding: Finding) -> str:
+def _cell(finding: ResponseTimes) -> str:
     return f"{','.join(map(str, finding.codes))} in {finding.seconds:.2f} s"
 
 

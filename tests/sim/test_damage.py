@@ -154,7 +154,7 @@ def test_nothing_acknowledged_is_lost_but_what_a_repair_says(damage_seed: int) -
         victim, _ = run.rot(shared)
 
         await until(lambda: cluster.leader_of(*alone) is None)
-        await until(lambda: cluster.nodes[victim.name].broker.replication.mending.mended == 1)
+        await until(lambda: cluster.nodes[victim.name].broker.replication.repair.repaired == 1)
         await until(lambda: len(_isr(cluster, shared)) == 3)
         assert await run.offline() == {alone: (-1, (holder.number,))}
         assert CORRUPT in (run.log_of(holder, alone).offline_reason or "")

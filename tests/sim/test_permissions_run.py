@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from millbeck.security import acl_index, standard_authorizer
-from millbeck.security.acl_index import AclIndex, Group
+from millbeck.security.acl_index import AclGroup, AclIndex
 from millbeck.security.standard_authorizer import StandardAuthorizer
 from millbeck.simulation.runs.permissions_run import DECISIONS, PermissionsRun
 
@@ -45,13 +45,13 @@ def _large_changes_only_add(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _denials_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Group._count
+    original = AclGroup._count
 
-    def count(self: Group, entry: Any) -> None:
+    def count(self: AclGroup, entry: Any) -> None:
         original(self, entry)
         self.denied = 0
 
-    monkeypatch.setattr(Group, "_count", count)
+    monkeypatch.setattr(AclGroup, "_count", count)
 
 
 def _prefixes_are_compared_as_names(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from millbeck.coordinator.runtime.result import Result
-from millbeck.coordinator.share.partition.changes import StateTransition, Write
+from millbeck.coordinator.share.partition.changes import PartitionWrite, StateTransition
 from millbeck.coordinator.share.partition.share_partition import SharePartition
 from millbeck.coordinator.share.partition.window import InFlightBatch
 from millbeck.coordinator.share.shard import ShareKey, ShareShard, ShareState, StateWrite
@@ -22,7 +22,7 @@ from millbeck.coordinator.share.states import AcknowledgeType, RecordState
 from millbeck.server.network.broker_connections import BrokerConnections
 from millbeck.server.share import dead_letters
 from millbeck.server.share.partition_leader import SharePartitionLeader
-from millbeck.server.share.settings import GroupSettings
+from millbeck.server.share.settings import ShareGroupSettings
 from millbeck.simulation.histories.share_history import (
     ACCEPTED_TWICE,
     FINAL_REOPENED,
@@ -33,7 +33,7 @@ from millbeck.simulation.histories.share_history import (
     TOO_MANY_DELIVERIES,
 )
 from millbeck.simulation.runs.share_run import SharePlan, ShareRun
-from millbeck.simulation.workloads.share_members import MemberBehaviour
+from millbeck.simulation.workloads.share_members import ShareMemberBehaviour
 from millbeck.wire.messages.produce import ProduceResponse, TopicProduceResponse
 
 
@@ -76,7 +76,7 @@ def what_is_final_is_given_out_again(patch: pytest.MonkeyPatch) -> None:
 def the_limit_of_deliveries_is_not_heard_of(patch: pytest.MonkeyPatch) -> None:
     applied = SharePartitionLeader.apply_settings
 
-    def deaf(self: SharePartitionLeader, settings: GroupSettings) -> None:
+    def deaf(self: SharePartitionLeader, settings: ShareGroupSettings) -> None:
         applied(self, replace(settings, delivery_count_limit=10))
 
     patch.setattr(SharePartitionLeader, "apply_settings", deaf)
@@ -85,7 +85,7 @@ def the_limit_of_deliveries_is_not_heard_of(patch: pytest.MonkeyPatch) -> None:
 def the_start_passes_what_is_held(patch: pytest.MonkeyPatch) -> None:
     planned = SharePartition.build_write
 
-    def hasty(self: SharePartition, changes: Sequence[StateTransition]) -> Write:
+    def hasty(self: SharePartition, changes: Sequence[StateTransition]) -> PartitionWrite:
         write = planned(self, changes)
         return write._replace(start_offset=self.end_offset + 1, batches=[])
 
@@ -200,11 +200,11 @@ def test_a_mutant_is_caught(
 
 
 def _with_dead_letters(seed: int) -> SharePlan:
-    manners = MemberBehaviour(release=0.1, reject=0.1, forget=0.1, die=0.05, leave=0.05)
+    behaviour = ShareMemberBehaviour(release=0.1, reject=0.1, forget=0.1, die=0.05, leave=0.05)
     return replace(
         SharePlan.drawn(seed),
         has_dead_letters=True,
-        manners=manners,
+        behaviour=behaviour,
         faults=("crash",),
         fault_count=3,
         partition_count=3,

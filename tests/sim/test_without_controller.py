@@ -11,7 +11,7 @@ import pytest
 
 from millbeck.kernel.environment import Environment
 from millbeck.simulation.cluster import PORT, SimCluster
-from millbeck.simulation.workloads.without_controller import Finding, WithoutController
+from millbeck.simulation.workloads.without_controller import ResponseTimes, WithoutController
 
 SETTINGS = {
     "default.replication.factor": "3",
@@ -75,10 +75,10 @@ class _ThreeNodes:
         self._cluster.start(self._cluster.member(node_id))
 
 
-def findings_of(*, survivor_is_controller: bool) -> dict[str, Finding]:
+def findings_of(*, survivor_is_controller: bool) -> dict[str, ResponseTimes]:
     cluster = SimCluster(1, settings=SETTINGS)
 
-    async def whole(environment: Environment) -> dict[str, Finding]:
+    async def whole(environment: Environment) -> dict[str, ResponseTimes]:
         cluster.start_all()
         asking = WithoutController(environment, _ThreeNodes(cluster), survivor_is_controller=survivor_is_controller)
         findings = await asking.run()

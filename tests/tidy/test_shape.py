@@ -50,8 +50,20 @@ RIDDLES = [
     "plainly",
     "meanwhile",
     "say",
+    "settle",
+    "Duty",
+    "forgive",
+    "give_way",
+    "let_go",
+    "watermark_grew",
+    "whereabouts",
+    "wound",
 ]
 """Names that once stood for a worker's handle, a socket's stream, an ISR's state and the like: none comes back."""
+
+
+HOMONYMS = ("Member", "State", "Progress", "Found", "Entry", "Run", "Write", "Leader", "Limits")
+"""Bare names that several classes had with different meanings: at most one class in `src` may have each."""
 
 
 @pytest.fixture(scope="module")
@@ -90,3 +102,14 @@ def test_no_riddle_is_the_name_of_a_class_or_function(root: Path) -> None:
         for match in declared.finditer(path.read_text(encoding="utf-8"))
     ]
     assert not found, "\n".join(found)
+
+
+def test_no_two_classes_share_a_bare_name_that_says_too_little(root: Path) -> None:
+    declared = re.compile(rf"^ *class ({'|'.join(HOMONYMS)})\b", re.MULTILINE)
+    named = Counter(
+        name
+        for path in sorted((root / "src" / "millbeck").rglob("*.py"))
+        if "messages" not in path.parts
+        for name in declared.findall(path.read_text(encoding="utf-8"))
+    )
+    assert {name: count for name, count in named.items() if count > 1} == {}

@@ -16,7 +16,7 @@ PROJECT = b'[project]\nname = "x"\ndependencies = ["a"]\n[tool.ruff]\nline-lengt
 
 def test_pip_says_what_it_does() -> None:
     output = pip_install.PipOutput()
-    assert output.how_far(0) == "starting pip"
+    assert output.progress_text(0) == "starting pip"
     told = []
     for line in (
         "Collecting pyspark<4.4,>=4.3 (from millbeck==0.1.0)",
@@ -31,7 +31,7 @@ def test_pip_says_what_it_does() -> None:
         "Installing collected packages: py4j, numpy, pyspark",
     ):
         output.feed(line + "\n")
-        told.append(output.how_far(500_000_000))
+        told.append(output.progress_text(500_000_000))
     assert told == [
         "looking for pyspark",
         "downloading pyspark 4.3.0 (455.7 MB)",

@@ -34,7 +34,7 @@ async def report_outages(cluster: Cluster) -> None:
     teller = OutageReporter(patience_s)
     while True:
         await asyncio.sleep(LOOK_SECONDS)
-        for line in teller.look(cluster.outage(), loop.time(), time.time()):
+        for line in teller.evaluate(cluster.outage(), loop.time(), time.time()):
             click.echo(f"millbeck: {line}", err=True)
 
 
@@ -47,7 +47,7 @@ class OutageReporter:
         self._since_s = 0.0
         self._ended_s: float | None = None
 
-    def look(self, outage: Outage | None, now_s: float, wall_s: float) -> list[str]:
+    def evaluate(self, outage: Outage | None, now_s: float, wall_s: float) -> list[str]:
         is_long = outage is not None and now_s - outage.since_s >= self._patience_s
         if self._told_of is not None:
             if is_long:
@@ -77,7 +77,7 @@ async def report_leaderless_partitions(client: Consumer | Producer, done: str) -
     reporter = LeaderlessReporter(done)
     while True:
         await asyncio.sleep(LOOK_SECONDS)
-        for line in reporter.look(client.partitions_without_leader(), loop.time()):
+        for line in reporter.evaluate(client.partitions_without_leader(), loop.time()):
             click.echo(f"millbeck: {line}", err=True)
 
 
@@ -89,7 +89,7 @@ class LeaderlessReporter:
         self._since_s: dict[TopicPartition, float] = {}
         self._reported: set[TopicPartition] = set()
 
-    def look(self, leaderless: list[TopicPartition], now_s: float) -> list[str]:
+    def evaluate(self, leaderless: list[TopicPartition], now_s: float) -> list[str]:
         back = sorted(self._reported.difference(leaderless))
         self._reported.difference_update(back)
         self._since_s = {each: self._since_s.get(each, now_s) for each in leaderless}

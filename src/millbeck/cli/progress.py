@@ -43,7 +43,7 @@ async def progress(text: Callable[[float], str]) -> AsyncIterator[None]:
             click.echo(_CLEAR_LINE, nl=False, err=True)
 
 
-def how_far(done: int, total: int | None, seconds: float, what: str) -> str:
+def progress_text(done: int, total: int | None, seconds: float, what: str) -> str:
     """``1200 of 5000 records, 600/s``."""
     of_all = f" of {total}" if total is not None else ""
     return f"{done}{of_all} {what}, {done / seconds if seconds > 0 else 0:.0f}/s"

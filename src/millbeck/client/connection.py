@@ -130,7 +130,7 @@ class Connection(asyncio.Protocol):
             raise self._reason
         reply: asyncio.Future[R] = self._loop.create_future()
         call = call_of(type(message))
-        exchange = InFlightRequest(call, response, version, _settling(reply), self._loop.time() + _NO_DEADLINE_S)
+        exchange = InFlightRequest(call, response, version, _completing(reply), self._loop.time() + _NO_DEADLINE_S)
         exchange.asked_s = self._loop.time()
         self._write(self._core.send(exchange, message))
         return await reply
@@ -231,7 +231,7 @@ class Connection(asyncio.Protocol):
         self.submit(
             message,
             response,
-            _settling(reply),
+            _completing(reply),
             timeout_s=deadline_s - self._loop.time(),
             version_max=version_max,
             version_min=version_min,
@@ -451,8 +451,8 @@ def _ignore(_: Outcome) -> None:
     """Discard the response of a request whose caller has stopped waiting."""
 
 
-def _settling(reply: asyncio.Future[Any]) -> OnReply:
-    def settle(outcome: Outcome) -> None:
+def _completing(reply: asyncio.Future[Any]) -> OnReply:
+    def complete(outcome: Outcome) -> None:
         if reply.done():
             return
         if isinstance(outcome, ApiError):
@@ -460,4 +460,4 @@ def _settling(reply: asyncio.Future[Any]) -> OnReply:
         else:
             reply.set_result(outcome)
 
-    return settle
+    return complete

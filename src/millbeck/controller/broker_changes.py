@@ -15,7 +15,7 @@ from millbeck.controller.election_rules import ElectionContext, TopicPartitionRe
 from millbeck.controller.result import RECORDS_AT_ONCE, Steps
 from millbeck.kernel.errors import StaleBrokerEpoch
 from millbeck.kernel.ids import Uuid
-from millbeck.metadata.delta import Fold
+from millbeck.metadata.delta import IncrementalReplay
 from millbeck.metadata.image import BrokerRegistration, MetadataImage
 from millbeck.metadata.records import (
     NO_LEADER,
@@ -160,7 +160,7 @@ def after(image: MetadataImage, records: list[MetadataRecord]) -> Steps[Metadata
     """The image after the first records of a decision, on which the rest is decided."""
     if not records:
         return image
-    fold = Fold(image)
+    fold = IncrementalReplay(image)
     for start in range(0, len(records), RECORDS_AT_ONCE):
         fold.add(records[start : start + RECORDS_AT_ONCE])
         yield

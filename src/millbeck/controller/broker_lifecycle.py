@@ -165,7 +165,7 @@ class BrokerLifecycle:
         self, broker: BrokerRegistration, state: BrokerState, request: BrokerHeartbeatRequest, now_ms: int
     ) -> BrokerHeartbeatResponse:
         tracker = self._active_tracker()
-        tracker.heard(broker, metadata_offset=request.current_metadata_offset, now_ms=now_ms)
+        tracker.heartbeat_received(broker, metadata_offset=request.current_metadata_offset, now_ms=now_ms)
         return BrokerHeartbeatResponse(
             is_caught_up=tracker.is_caught_up(broker, request.current_metadata_offset, now_ms),
             is_fenced=state in (BrokerState.FENCED, BrokerState.MAY_END),

@@ -67,7 +67,7 @@ class HeartbeatTracker:
     def last_contact_ms(self, broker: BrokerRegistration, now_ms: int) -> int:
         return self._session(broker, now_ms).contact_ms
 
-    def heard(self, broker: BrokerRegistration, *, metadata_offset: int, now_ms: int) -> None:
+    def heartbeat_received(self, broker: BrokerRegistration, *, metadata_offset: int, now_ms: int) -> None:
         session = self._session(broker, now_ms)
         session.contact_ms = now_ms
         session.metadata_offset = metadata_offset

@@ -6,9 +6,8 @@ first record gets the offset ``image.offset + 1``. The driver appends the record
 sends the reply once they are committed; decisions that came after it already saw that image. Each concern has a module
 of its own; this class only holds what they share and is what the server talks to. Who may ask is for the handlers.
 
-The active controller also performs periodic tasks. Between `activate` and `deactivate` the driver says
-`duty_begun` when `next_duty_ms` has come and submits `duty`, again at once while it answers True; then it asks for the
-next time.
+The active controller also performs periodic tasks. While the controller is active, the driver waits until
+`next_task_ms`, calls `task_begun` and submits `periodic_task`, again at once while that returns True.
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ class Controller:
         self._rules = rules
         self._randomness = randomness
         self._brokers = BrokerLifecycle(options, rules)
-        self._duties = PeriodicTasks(options, rules, self._brokers)
+        self._periodic_tasks = PeriodicTasks(options, rules, self._brokers)
         self._topics = TopicControl(options, rules)
         self._configs = ConfigurationControl(rules)
         self.tokens = DelegationTokenControl(options.tokens)
@@ -250,7 +249,7 @@ class Controller:
     def activate(self, image: MetadataImage, *, now_ms: int) -> None:
         """Become active with the committed ``image``; every broker gets a new session."""
         self._brokers.activate(image, now_ms)
-        self._duties.activate(now_ms)
+        self._periodic_tasks.activate(now_ms)
 
     def deactivate(self) -> None:
         """Stop being active, and drop the sessions."""
@@ -260,21 +259,21 @@ class Controller:
     def is_active(self) -> bool:
         return self._brokers.tracker is not None
 
-    def next_duty_ms(self, image: MetadataImage, *, now_ms: int) -> int:
-        """When to submit `duty` next: now, or later; `NotController` when this node is not active."""
-        return self._duties.next_ms(image, now_ms)
+    def next_task_ms(self, image: MetadataImage, *, now_ms: int) -> int:
+        """When to submit `periodic_task` next: now, or later; `NotController` when this node is not active."""
+        return self._periodic_tasks.next_ms(image, now_ms)
 
-    def duty_begun(self, *, now_ms: int) -> None:
-        """The next duty is being submitted; it is decided later, in order."""
-        self._duties.begun(now_ms)
+    def task_begun(self, *, now_ms: int) -> None:
+        """The next periodic task is being submitted; it is decided later, in order."""
+        self._periodic_tasks.begun(now_ms)
 
-    def duty(self, image: MetadataImage, *, now_ms: int) -> Steps[Result[bool]]:
+    def periodic_task(self, image: MetadataImage, *, now_ms: int) -> Steps[Result[bool]]:
         """Perform one periodic task if one is due; True if another should follow at once."""
-        return self._duties.step(image, now_ms)
+        return self._periodic_tasks.step(image, now_ms)
 
-    def duty_failed(self, error: Exception, *, now_ms: int) -> None:
-        """The records of the last `duty` could not be written completely."""
-        self._duties.not_written(error, now_ms)
+    def task_failed(self, error: Exception, *, now_ms: int) -> None:
+        """The records of the last `periodic_task` could not be written completely."""
+        self._periodic_tasks.not_written(error, now_ms)
 
     @property
     def failure_count(self) -> int:

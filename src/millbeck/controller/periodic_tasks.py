@@ -26,7 +26,7 @@ from millbeck.metadata.image import BrokerRegistration, MetadataImage
 TICKS_PER_SESSION: Final = 4
 RETRY_MS: Final = 5000
 
-Duty = str | int
+Task = str | int
 """One of those below, or to fence the broker with that id."""
 BEGIN: Final = "begin"
 BALANCE: Final = "balance leaders"
@@ -44,8 +44,8 @@ class PeriodicTasks:
         self._has_begun = False
         self._balance_ms = 0
         self._unclean_ms = 0
-        self._doing: Duty = BEGIN
-        self._waiting_ms: dict[Duty, int] = {}
+        self._doing: Task = BEGIN
+        self._waiting_ms: dict[Task, int] = {}
 
     def activate(self, now_ms: int) -> None:
         self._expected_ms = None
@@ -112,21 +112,21 @@ class PeriodicTasks:
 
     def not_written(self, error: Exception, now_ms: int) -> None:
         """The records of the last step could not be written completely: other tasks are tried first."""
-        self._rules.isolation.failed(("duty", self._doing), error)
+        self._rules.isolation.failed(("periodic task", self._doing), error)
         self._waiting_ms[self._doing] = now_ms + RETRY_MS
 
-    def _attempt(self, duty: Duty, steps: Steps[Result[bool]], now_ms: int) -> Steps[Result[bool] | None]:
+    def _attempt(self, task: Task, steps: Steps[Result[bool]], now_ms: int) -> Steps[Result[bool] | None]:
         """The decision of a task; None if it failed, and then it is retried later."""
-        self._doing = duty
-        result = yield from self._rules.isolation.run_steps(("duty", duty), steps)
+        self._doing = task
+        result = yield from self._rules.isolation.run_steps(("periodic task", task), steps)
         if result is None:
-            self._waiting_ms[duty] = now_ms + RETRY_MS
+            self._waiting_ms[task] = now_ms + RETRY_MS
         return result
 
-    def _waiting(self, now_ms: int) -> dict[Duty, int]:
+    def _waiting(self, now_ms: int) -> dict[Task, int]:
         """The failed tasks that are not retried before a time."""
-        for duty in [duty for duty, until_ms in self._waiting_ms.items() if until_ms <= now_ms]:
-            del self._waiting_ms[duty]
+        for task in [task for task, until_ms in self._waiting_ms.items() if until_ms <= now_ms]:
+            del self._waiting_ms[task]
         return self._waiting_ms
 
     # Each thing by itself.

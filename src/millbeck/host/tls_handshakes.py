@@ -59,7 +59,7 @@ class Handshakes:
             self._is_scheduled = True
             self.loop.call_soon(self._run)
         began = self.loop.time()
-        connection.go_on()
+        connection.step()
         self._left_s -= self.loop.time() - began
         return True
 
@@ -79,7 +79,7 @@ class Handshakes:
         until = began + SECONDS_PER_ITERATION
         while self._ready:
             connection = self._ready.popleft()
-            connection.go_on()
+            connection.step()
             if self.loop.time() >= until:
                 break
         self._left_s = until - self.loop.time()
@@ -104,7 +104,7 @@ class Handshakes:
 
     def _thread_ended(self, connection: TlsProtocol, done: asyncio.Future[bool]) -> None:
         self._on_threads -= 1
-        connection.went_on(done)
+        connection.on_step_done(done)
         self._start_threads()
 
     def _expire(self) -> None:

@@ -156,7 +156,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         self._wire.pause_reading()
         self._handshakes.ready(self)
 
-    def go_on(self) -> None:
+    def step(self) -> None:
         """Do one step of the handshake, on the event loop."""
         if self._protocol is None or self._failure is not None:
             return
@@ -167,7 +167,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         else:
             self._stepped(is_complete)
 
-    def went_on(self, done: asyncio.Future[bool]) -> None:
+    def on_step_done(self, done: asyncio.Future[bool]) -> None:
         """Called when a thread has finished a step of the handshake."""
         error = done.exception()
         if self._protocol is None or self._failure is not None:

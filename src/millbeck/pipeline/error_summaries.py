@@ -87,7 +87,7 @@ def _clean(text: str) -> str:
     return _STATE.sub("", text).replace(".;", ";").strip().rstrip(".")[:LENGTH_MAX]
 
 
-def tell_first() -> None:
+def install_exception_hook() -> None:
     """Install an excepthook that prints the line of a wrapped `PipelineError` before Spark's traceback."""
     if not isinstance(sys.excepthook, _TellingFirst):
         sys.excepthook = _TellingFirst(sys.excepthook)

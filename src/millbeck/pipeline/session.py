@@ -21,12 +21,12 @@ from pyspark import SparkContext, accumulators
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from millbeck.pipeline.error_summaries import tell_first
+from millbeck.pipeline.error_summaries import install_exception_hook
 from millbeck.pipeline.errors import ConnectMissing
 from millbeck.pipeline.java import find_java
 from millbeck.pipeline.preloading import loading
 from millbeck.pipeline.spark_format import MillbeckFormat
-from millbeck.pipeline.spark_output import ends_quietly, without_noise
+from millbeck.pipeline.spark_output import ignore_lost_connections, without_noise
 
 DEFAULTS: Final[Mapping[str, str]] = {
     # Rows with headers are passed to Python eight times faster if batches are limited by rows, not by bytes.
@@ -61,10 +61,10 @@ def spark_session(
     os.environ["JAVA_HOME"] = str(find_java())
     # Spark prints the error with Java's stack trace although it is raised a moment later.
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel("CRITICAL")
-    tell_first()
+    install_exception_hook()
     for server in (accumulators.AccumulatorTCPServer, accumulators.AccumulatorUnixServer):
         if "handle_error" not in vars(server):
-            ends_quietly(server)
+            ignore_lost_connections(server)
     settings = settings or {}
     if "spark.pyspark.python" in settings:
         # Spark reads the setting only when Java starts Python, not when Python starts Java.
@@ -78,8 +78,8 @@ def spark_session(
         builder = builder.config(setting, value)
     starts_java = SparkContext._gateway is None
     # The standard error of a Java process that runs already cannot be changed.
-    is_quiet = starts_java and bool(_quietly(settings))
-    with without_noise() if is_quiet else nullcontext(), loading() if starts_java else nullcontext():
+    mark_without_data = starts_java and bool(_quietly(settings))
+    with without_noise() if mark_without_data else nullcontext(), loading() if starts_java else nullcontext():
         spark = builder.getOrCreate()
     spark.dataSource.register(MillbeckFormat)
     return spark

@@ -74,7 +74,7 @@ def useful(lines: Iterator[bytes]) -> Iterator[bytes]:
         was_noise = is_noise
 
 
-def ends_quietly(server: type[BaseServer]) -> None:
+def ignore_lost_connections(server: type[BaseServer]) -> None:
     """Make servers of this class ignore lost connections; other errors are still printed."""
     usual = server.handle_error
 
@@ -85,6 +85,6 @@ def ends_quietly(server: type[BaseServer]) -> None:
     server.handle_error = handle_error  # type: ignore[method-assign]
 
 
-def is_news(record: logging.LogRecord) -> bool:
+def is_not_logged_by_py4j(record: logging.LogRecord) -> bool:
     """A logging filter that drops py4j's records: it logs every error that it also raises."""
     return f"{os.sep}py4j{os.sep}" not in record.pathname

@@ -145,10 +145,10 @@ class Fetcher:
         now_ms: Callable[[], int],
         wall_ms: Callable[[], int],
         broker_epoch: Callable[[], int],
-        is_held_back: Callable[[Partition], bool] = lambda partition: False,
+        is_throttled: Callable[[Partition], bool] = lambda partition: False,
         copied: Callable[[Partition, int], None] = lambda partition, size_bytes: None,
     ) -> None:
-        """``now_ms`` is a monotonic clock, ``wall_ms`` the wall clock for appends. ``is_held_back`` returns whether a
+        """``now_ms`` is a monotonic clock, ``wall_ms`` the wall clock for appends. ``is_throttled`` returns whether a
         partition's replication is throttled; ``copied`` is called with the bytes fetched for each partition.
         """
         self.leader_id = leader_id
@@ -157,7 +157,7 @@ class Fetcher:
         self._now_ms = now_ms
         self._wall_ms = wall_ms
         self._broker_epoch = broker_epoch
-        self._is_held_back = is_held_back
+        self._is_held_back = is_throttled
         self._copied = copied
         self._followed: dict[Key, FollowedPartition] = {}
         self._changed: dict[Key, FollowedPartition] = {}

@@ -46,7 +46,7 @@ class Watcher(Protocol):
 class FollowerWatcher(Watcher, Protocol):
     """A follower's fetch or session: it reads beyond the high watermark, and gets a new one with its next response."""
 
-    def watermark_grew(self, partition: Partition) -> None: ...
+    def high_watermark_advanced(self, partition: Partition) -> None: ...
 
 
 class AlterPartitionSender(Protocol):
@@ -72,7 +72,7 @@ class Partition(PartitionAppends):
         turn: EventBatch,
         *,
         written: Callable[[Partition, int], None],
-        around: ReplicaContext | None = None,
+        context: ReplicaContext | None = None,
         isr_changes: AlterPartitionSender | None = None,
         high_watermark: int = -1,
         leader_epoch: int = -1,
@@ -84,11 +84,11 @@ class Partition(PartitionAppends):
         a flush or writeback due.
         """
         leads = leader_epoch >= 0
-        super().__init__(log, turn, around, written)
+        super().__init__(log, turn, context, written)
         self.leader_epoch = leader_epoch
         self.partition_epoch = partition_epoch
         self.is_leader = leads
-        self.leader_id = NO_LEADER if around is None else around.node_id
+        self.leader_id = NO_LEADER if context is None else context.node_id
         self.epoch_start_offset = log.end_offset
         self.high_watermark = (
             log.end_offset if leads else min(max(high_watermark, log.log_start_offset), log.end_offset)
@@ -234,15 +234,15 @@ class Partition(PartitionAppends):
             return NO_EPOCH
         return replicas.watermark(own_offset, end_offset)
 
-    def _notify_followers(self, watermark_grew: bool) -> None:
+    def _notify_followers(self, high_watermark_advanced: bool) -> None:
         log = self.log
         wakes = self._context is not None and self._context.wakes_followers
-        if log.end_offset > self._notified_end_offset or log.is_offline or (watermark_grew and wakes):
+        if log.end_offset > self._notified_end_offset or log.is_offline or (high_watermark_advanced and wakes):
             for watcher in list(self.end_watchers):
                 watcher.readable_grew(self)
-        elif watermark_grew:
+        elif high_watermark_advanced:
             for watcher in list(self.end_watchers):
-                watcher.watermark_grew(self)
+                watcher.high_watermark_advanced(self)
         self._notified_end_offset = log.end_offset
 
     def flushed(self) -> None:

@@ -36,7 +36,7 @@ Subject = tuple[str, str]
 """Principal and canonical host of an entry."""
 
 
-class Group:
+class AclGroup:
     """The entries of one pattern, principal and host."""
 
     __slots__ = ("allowed", "denied", "entries")
@@ -75,7 +75,7 @@ def _masks(entry: AccessControlEntry) -> tuple[int, int]:
     return named | _IMPLIED.get(entry.operation, 0), 0
 
 
-Groups = dict[Subject, Group]
+Groups = dict[Subject, AclGroup]
 
 
 class AclIndex:
@@ -84,7 +84,7 @@ class AclIndex:
     def __init__(self) -> None:
         self.count = 0
         self._patterns: dict[Pattern, Groups] = {}
-        self._by_subject: dict[Subject, dict[Pattern, Group]] = {}
+        self._by_subject: dict[Subject, dict[Pattern, AclGroup]] = {}
         self._prefix_counts: dict[int, Counter[int]] = {}
         """How many prefixes there are, by resource type and length."""
         self._prefix_lengths: dict[int, tuple[int, ...]] = {}
@@ -115,7 +115,7 @@ class AclIndex:
             self._count_prefix(pattern, 1)
         group = groups.get(subject)
         if group is None:
-            group = groups[subject] = self._by_subject.setdefault(subject, {})[pattern] = Group()
+            group = groups[subject] = self._by_subject.setdefault(subject, {})[pattern] = AclGroup()
         group.add(entry)
         self.count += 1
 
@@ -158,7 +158,7 @@ class AclIndex:
             found.append(patterns.get((resource_type, True, name[:length])))
         return [groups for groups in found if groups is not None]
 
-    def patterns_of(self, subjects: Iterable[Subject], resource_type: int) -> Iterator[tuple[bool, str, Group]]:
+    def patterns_of(self, subjects: Iterable[Subject], resource_type: int) -> Iterator[tuple[bool, str, AclGroup]]:
         """Whether it is a prefix, the name and the group, of each pattern of the type for these subjects."""
         for subject in subjects:
             for (kind, is_prefix, name), group in self._by_subject.get(subject, {}).items():

@@ -50,7 +50,7 @@ class Rule(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class AclDecision:
     is_allowed: bool
     rule: Rule
     entry: AccessControlEntry | None = None
@@ -111,15 +111,15 @@ class StandardAuthorizer:
 
     def explain(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, resource_name: str
-    ) -> Decision:
+    ) -> AclDecision:
         """The same decision as that of `authorize`, with what it is based on."""
         if principal.text in self.super_users:
-            return Decision(True, Rule.SUPER_USER)
+            return AclDecision(True, Rule.SUPER_USER)
         if not self.is_loaded:
             raise AuthorizerNotReady
         covering = self._index.covering(resource_type, resource_name)
         if not covering and self.allow_everyone_if_no_acl_found:
-            return Decision(True, Rule.DEFAULT_ALLOW)
+            return AclDecision(True, Rule.DEFAULT_ALLOW)
         bit = 1 << operation
         applying = [
             groups[subject]
@@ -129,11 +129,11 @@ class StandardAuthorizer:
         ]
         for group in applying:
             if group.denied & bit:
-                return Decision(False, Rule.ACL, group.deciding(bit, is_allowed=False))
+                return AclDecision(False, Rule.ACL, group.deciding(bit, is_allowed=False))
         for group in applying:
             if group.allowed & bit:
-                return Decision(True, Rule.ACL, group.deciding(bit, is_allowed=True))
-        return Decision(False, Rule.DEFAULT_DENY)
+                return AclDecision(True, Rule.ACL, group.deciding(bit, is_allowed=True))
+        return AclDecision(False, Rule.DEFAULT_DENY)
 
     @property
     def remembered_count(self) -> int:

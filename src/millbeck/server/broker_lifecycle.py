@@ -193,7 +193,7 @@ class BrokerLifecycleManager:
             raise from_code(answer.error_code)
         return answer.broker_epoch
 
-    async def wait_let_in(self) -> None:
+    async def wait_unfenced(self) -> None:
         """Until the controller sends clients here."""
         await self._let_in.wait()
 

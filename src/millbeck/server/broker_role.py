@@ -142,7 +142,7 @@ class BrokerRole:
             await asyncio.sleep(REPLAY_POLL_SECONDS)
         broker.logs.mark_strays()
         broker.replication.start()
-        await self.membership.wait_let_in()
+        await self.membership.wait_unfenced()
         # The heartbeat response may arrive before the metadata. Clients whose metadata lacks this broker, or has no
         # broker at all, retry late or never.
         while not self._is_known():
@@ -231,7 +231,7 @@ class BrokerRole:
         if self._broker.config.node.controlled_shutdown_enable:
             await self.membership.leave()
 
-    def let_go(self) -> None:
+    def close_fetchers_and_coordinators(self) -> None:
         """Close the fetchers and coordinators; pending requests fail, so that clients look for the new ones."""
         self._broker.replication.close()
         self._broker.shares.close()

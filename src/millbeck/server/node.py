@@ -218,7 +218,7 @@ class Node:
         self.spawn(self.listening.sweep())
         if self.settings.manages_memory:
             job = self.settings.give_back_memory
-            self.watch.settle(None if job is None else lambda: self.spawn(self.broker.in_thread(job)))
+            self.watch.freeze_loaded_objects(None if job is None else lambda: self.spawn(self.broker.in_thread(job)))
         if self.broker.tls.is_used:
             await self.broker.tls.reload_if_wanted()
             self.spawn(self.broker.tls.watch())
@@ -423,7 +423,7 @@ class Node:
         await self.listening.drain([address.name for address in self.config.client_addresses()])
         self._metrics.stop()
         if self.broker_part is not None:
-            self.broker_part.let_go()
+            self.broker_part.close_fetchers_and_coordinators()
         try:
             await self.broker.quorum.stop()
         except MetadataLogFailed as error:

@@ -14,7 +14,7 @@ from millbeck.server.local.formatting import format_directories
 from millbeck.server.local.initial_quorum import InitialController, InitialQuorum
 from millbeck.server.node import Node, NodeSettings
 from millbeck.simulation import World
-from millbeck.simulation.environment.node import Node as Machine
+from millbeck.simulation.environment.node import SimHost as Machine
 from millbeck.simulation.environment.options import WorldOptions
 
 PORT: Final = 9092

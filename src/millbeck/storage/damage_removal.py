@@ -23,7 +23,7 @@ from millbeck.storage.log_state import LogState
 _FILES_OPEN_MAX: Final = 16
 
 
-class _Nowhere:
+class _NoLogHome:
     """Log home of a log that is in no `LogDirectory`: the checkpoints have been lowered before."""
 
     def securing_job(self, log: LogState, offset: int) -> Callable[[], None] | None:
@@ -112,7 +112,7 @@ def cut_and_close(
 
 def detached_environment(files: Files) -> LogEnvironment:
     """The environment of a log that no log directory has open."""
-    return LogEnvironment(files, FileCache(files, _FILES_OPEN_MAX), IndexCache(), _no_jitter, _Nowhere())
+    return LogEnvironment(files, FileCache(files, _FILES_OPEN_MAX), IndexCache(), _no_jitter, _NoLogHome())
 
 
 def _no_jitter(_: int) -> int:

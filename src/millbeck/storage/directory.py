@@ -185,11 +185,11 @@ class LogDirectory:
         self._unopened.pop(log.topic_partition, None)
         self.logs[log.topic_partition] = log
 
-    def mending_job(self, damaged: Log, *, now_ms: int) -> RepairJob:
+    def repair_job(self, damaged: Log, *, now_ms: int) -> RepairJob:
         """A job that truncates a damaged log before its first corrupt batch; the records are then fetched from another
         replica.
 
-        Run it on a thread and pass its result to `finish_mending`; until then nothing else may touch the log's files.
+        Run it on a thread and pass its result to `finish_repair`; until then nothing else may touch the log's files.
         First run what `lowering_job` returns for ``damaged_offset``, until it returns None. Raises OSError.
         """
         assert self.logs.get(damaged.topic_partition) is damaged, f"{damaged} is not here"
@@ -197,13 +197,13 @@ class LogDirectory:
         damaged.close_files()
         return RepairJob(self._files, damaged, now_ms)
 
-    def finish_mending(self, damaged: Log, mended: RepairResult, *, now_ms: int) -> Log:
+    def finish_repair(self, damaged: Log, repaired: RepairResult, *, now_ms: int) -> Log:
         """Reopen the repaired log; return the damaged one when earlier damage was found. Raises OSError."""
         key = damaged.topic_partition
         assert self.logs.get(key) is damaged, f"{damaged} is not here"
         self._check_online()
-        if mended.damaged_offset >= 0:
-            damaged.damaged_offset = mended.damaged_offset
+        if repaired.damaged_offset >= 0:
+            damaged.damaged_offset = repaired.damaged_offset
             return damaged
         log = loading.open_log(
             self._environment,
@@ -212,7 +212,7 @@ class LogDirectory:
             damaged.topic_id,
             damaged.config,
             now_ms=now_ms,
-            recovery_point=mended.end_offset,
+            recovery_point=repaired.end_offset,
             log_start_offset=damaged.log_start_offset,
             had_clean_shutdown=True,
         )

@@ -76,7 +76,7 @@ class FlushState:
     def note_directory_changed(self) -> None:
         self._directory_version += 1
 
-    def note_cut(self, log: LogState) -> None:
+    def truncated_file(self, log: LogState) -> None:
         """The active file was cut, or files that were not durable yet were removed: sync before any write."""
         self._cut_version += 1
         self._directory_version += 1

@@ -33,7 +33,7 @@ def offset_of(name: str) -> int:
     return int(digits) if dot and len(digits) == _DIGITS and digits.isascii() and digits.isdigit() else -1
 
 
-def settle(files: Files, directory: str, names: list[str]) -> list[str]:
+def complete_or_undo(files: Files, directory: str, names: list[str]) -> list[str]:
     """Complete or undo interrupted work; returns the names of the files that remain."""
     unsettled = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX)
     if any(name.endswith(unsettled) for name in names):

@@ -95,7 +95,7 @@ class _Loader:
         self._snapshots: list[int] = []
 
     def load(self, recovery_point: int, log_start_offset: int, had_clean_shutdown: bool) -> Log:
-        names = interrupted.settle(self._files, self._directory, self._files.names(self._directory))
+        names = interrupted.complete_or_undo(self._files, self._directory, self._files.names(self._directory))
         self._names = frozenset(names)
         self._snapshots = [interrupted.offset_of(name) for name in names if name.endswith(producer_snapshot.SUFFIX)]
         self._snapshots = [offset for offset in self._snapshots if offset >= 0]
@@ -203,7 +203,7 @@ class _Loader:
             self._keep_snapshots(lambda offset: False)
             self._files.sync_directory(self._directory)
             return self.empty_log(log_start_offset)
-        self._settle(recovery.segments[-1])
+        self._sync_last_file(recovery.segments[-1])
         bases = [segment.base_offset for segment in recovery.segments]
         self._keep_snapshots(lambda offset: offset in bases)
         made = {offset: content for offset, content in recovery.snapshots.items() if offset not in self._snapshots}
@@ -220,7 +220,7 @@ class _Loader:
         logger.info("recovered %s up to offset %d, %d bytes read", self._topic_partition, end_offset, read)
         return log
 
-    def _settle(self, active: Segment) -> None:
+    def _sync_last_file(self, active: Segment) -> None:
         """Sync the last file and the directory: the previous process may have truncated or removed files without a
         sync.
 

@@ -29,11 +29,11 @@ logger = logging.getLogger(__name__)
 class PendingSwap(Protocol):
     """A swap of compacted segments in progress (`swap.Swap`), which a truncation ends first."""
 
-    def settle(self) -> None:
+    def complete_or_roll_back(self) -> None:
         """Roll back or complete the swap. Raises OSError."""
 
     def rollback_job(self) -> Callable[[], None] | None:
-        """The job that a thread should run before `settle`, or None. It raises OSError."""
+        """The job that a thread should run before `complete_or_roll_back`, or None. It raises OSError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +209,7 @@ class LogState:
                 self.cut_active(self.active.size)
         except OSError as second:
             self.directory_failed(f"cannot truncate {self.active.log_path} after a failed write: {second}")
-        self.durability.note_cut(self)
+        self.durability.truncated_file(self)
         raise KafkaStorageError(f"{self.topic_partition} cannot be written: {error}") from error
 
     def _check_settled(self, size: int) -> None:
@@ -356,7 +356,7 @@ class LogState:
             logger.log(logging.INFO if is_wanted else logging.ERROR, "%s is offline: %s", self.topic_partition, reason)
 
     def mark_corrupt(self, error: CorruptSegment) -> KafkaStorageError:
-        """Take only this log offline: corruption where recovery may not truncate. See `LogDirectory.mending_job`."""
+        """Take only this log offline: corruption where recovery may not truncate. See `LogDirectory.repair_job`."""
         if self.offline_reason is None:
             self.damaged_offset = error.base_offset
         self.mark_offline(str(error))

@@ -127,7 +127,7 @@ def cut(files: Files, log_directory: str, topic_partition: TopicPartition, damag
     recovery_points[topic_partition] = damage.segment_offset
     checkpoints.write_offsets(files, log_directory, checkpoints.RECOVERY_POINTS, recovery_points)
     _truncate(files, damage.path, damage.position)
-    mended = cut_and_close(
+    repaired = cut_and_close(
         files,
         directory,
         topic_partition,
@@ -137,9 +137,9 @@ def cut(files: Files, log_directory: str, topic_partition: TopicPartition, damag
         recovery_point=damage.segment_offset,
         log_start_offset=damage.start_offset,
     )
-    if mended.damaged_offset >= 0:
+    if repaired.damaged_offset >= 0:
         raise RepairFailed(f"{topic_partition} has further, earlier damage: run the repair again")
-    return mended.end_offset
+    return repaired.end_offset
 
 
 def _segments_of(files: Files, directory: str) -> list[Segment]:

@@ -18,7 +18,7 @@ Recovery takes a gap below the recovery point for corruption, and compaction lea
 recovery point on disk is above all segments that it replaces, and recovery never reads them.
 
 The log may change meanwhile. Segments that retention has removed are skipped. A truncation ends the swap first
-(`settle`): before step 3 it is rolled back, afterwards it is completed.
+(`complete_or_roll_back`): before step 3 it is rolled back, afterwards it is completed.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Swap:
             self._end(SwapState.DONE)
         return self._discard_job() if self.state is SwapState.ABANDONED and self._pairs else None
 
-    def settle(self) -> None:
+    def complete_or_roll_back(self) -> None:
         """Roll back or complete the swap before the log is truncated; called on the event loop. Raises OSError.
 
         It syncs unless the job of `rollback_job` was run before.
@@ -126,7 +126,7 @@ class Swap:
             self._end(SwapState.ABANDONED)
 
     def rollback_job(self) -> Callable[[], None] | None:
-        """The job that a thread should run before `settle`, or None. It raises OSError.
+        """The job that a thread should run before `complete_or_roll_back`, or None. It raises OSError.
 
         It ensures that no old file names come back after the truncation.
         """

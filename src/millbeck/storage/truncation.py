@@ -42,7 +42,7 @@ def cut_to(log: LogState, offset: int) -> list[FileDeletion]:
 
 def _cut(log: LogState, offset: int) -> list[FileDeletion]:
     if log.swap is not None:
-        log.swap.settle()
+        log.swap.complete_or_roll_back()
     index = log.segment_index_for(offset)
     segment = log.segments[index]
     if segment.base_offset == offset and index:
@@ -59,7 +59,7 @@ def _cut(log: LogState, offset: int) -> list[FileDeletion]:
     log.epochs.truncate_from_end(end_offset)
     removals += remove_snapshots(log, lambda at: at <= end_offset)
     log.was_truncated(end_offset)
-    log.durability.note_cut(log)
+    log.durability.truncated_file(log)
     rebuild.producers(log)
     return removals
 
@@ -81,7 +81,7 @@ def start_over_at(log: LogState, offset: int) -> list[FileDeletion]:
     """See `Log.start_over_at`."""
     try:
         if log.swap is not None:
-            log.swap.settle()
+            log.swap.complete_or_roll_back()
         removals = rename_detached(log)
         removals += [remove_segment(log, one) for one in reversed(log.segments)]
         removals += remove_snapshots(log, lambda at: False)
@@ -95,5 +95,5 @@ def start_over_at(log: LogState, offset: int) -> list[FileDeletion]:
     log.producer_state.clear()
     log.log_start_offset = offset
     log.was_truncated(offset)
-    log.durability.note_cut(log)
+    log.durability.truncated_file(log)
     return removals

@@ -114,7 +114,7 @@ class Broker:
             raise BrokerFailed(f"the node did not start: {self.output().strip() or 'no output'}") from error
         self._is_ready = True
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """Tell the node to shut down, without waiting."""
         if self._process is not None:
             self._process.terminate()

@@ -60,7 +60,7 @@ class Cluster:
     def stop(self) -> None:
         """Shut all nodes down cleanly, in parallel: the last ones would have no other node to move leadership to."""
         for node in self.nodes:
-            node.ask_to_stop()
+            node.request_stop()
         for node in self.nodes:
             node.stop()
 

@@ -368,7 +368,7 @@ class ClusterModel:
             if b >> bit & 1 and a % 5 < 4:
                 self._beat(self.processes[broker_id], want_shut_down=False, want_fence=False)
         for _ in range(20):
-            if not self._submit(lambda image: self.controller.duty(image, now_ms=self.now_ms)):
+            if not self._submit(lambda image: self.controller.periodic_task(image, now_ms=self.now_ms)):
                 return
 
     def come_back(self, a: int, b: int) -> None:
@@ -478,7 +478,7 @@ class ClusterModel:
             data.committed = list(log)
             self._count("commits")
 
-    def settle(self, a: int, b: int) -> None:
+    def let_all_recover(self, a: int, b: int) -> None:
         """All goes well for a while: who is down starts, everybody catches up, and leaders count them in."""
         for broker_id in BROKERS:
             self.start(broker_id, 0)
@@ -586,7 +586,7 @@ class ClusterModel:
 
 
 OPERATIONS: tuple[str, ...] = (
-    *("start", "beat", "time_passes", "time_passes", "settle"),
+    *("start", "beat", "time_passes", "time_passes", "let_all_recover"),
     *("shut_down", "power_loss", "come_back", "new_controller", "unregister"),
     *("assign", "lose_directory"),
     *("produce", "produce", "produce", "replicate", "replicate", "replicate", "flush"),

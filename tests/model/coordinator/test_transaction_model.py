@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from millbeck.coordinator.transaction.markers import Markers
 from millbeck.coordinator.transaction.records import decode
-from millbeck.coordinator.transaction.status import Status, is_valid_transition
+from millbeck.coordinator.transaction.status import TransactionState, is_valid_transition
 from millbeck.kernel import errors
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch
@@ -87,8 +87,8 @@ class TransactionMachine(RuleBasedStateMachine):
         self.epochs[answer[0]] = answer[1]
         self.producers[name].append(answer[:2])
         ongoing = (answer.ongoing_producer_id, answer.ongoing_producer_epoch)
-        if before.status is Status.ONGOING:
-            assert after.status is Status.ONGOING
+        if before.status is TransactionState.ONGOING:
+            assert after.status is TransactionState.ONGOING
             assert ongoing == (before.producer_id, before.producer_epoch) == (after.producer_id, after.producer_epoch)
             assert tuple(after.partitions) == tuple(before.partitions)
         else:
@@ -125,7 +125,7 @@ class TransactionMachine(RuleBasedStateMachine):
         self.init(name, False)
         while self.unsent:
             self.markers_arrive(0)
-        if not self.producers[name] or self.stage.of(name).status is Status.ONGOING:
+        if not self.producers[name] or self.stage.of(name).status is TransactionState.ONGOING:
             self.init(name, False)
         self.add(name, 0, place)
         self.end(name, 0, is_committed, False)
@@ -147,7 +147,7 @@ class TransactionMachine(RuleBasedStateMachine):
             return
         self._collect()
         after = self.stage.of(name)
-        if before.status is Status.ONGOING and after.status is not Status.ONGOING:
+        if before.status is TransactionState.ONGOING and after.status is not TransactionState.ONGOING:
             assert producer == before.client, "a delayed end touches nothing later"
         if outcome.error is None and self.version >= 2:
             told = outcome.response[:2]
@@ -182,7 +182,7 @@ class TransactionMachine(RuleBasedStateMachine):
     def the_log_tells_a_possible_story(self) -> None:
         if not hasattr(self, "stage"):
             return
-        states: dict[str, Status] = {}
+        states: dict[str, TransactionState] = {}
         for data in self.stage.log.batches:
             for record in batch.records_of(data):
                 found = decode(record.key or b"", record.value)

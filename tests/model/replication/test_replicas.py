@@ -149,13 +149,13 @@ class ReplicasMachine(RuleBasedStateMachine):
     def decide(self) -> None:
         self.cluster.decide()
 
-    @rule(node_id=NODES, is_quiet=st.booleans())
-    def elect(self, node_id: int, is_quiet: bool) -> None:
+    @rule(node_id=NODES, mark_without_data=st.booleans())
+    def elect(self, node_id: int, mark_without_data: bool) -> None:
         """A clean election; when quiet, the others hear of it later, the old leader too."""
         cluster = self.cluster
         if node_id not in cluster.isr or not cluster[node_id].is_up:
             return
-        if is_quiet:
+        if mark_without_data:
             cluster.leader = node_id
             cluster.leader_epoch += 1
             cluster.partition_epoch += 1

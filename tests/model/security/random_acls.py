@@ -6,7 +6,7 @@ from random import Random
 
 from millbeck.security.acls import AccessControlEntry
 from millbeck.security.authorizer import Operation, PatternType, Permission, ResourceType
-from millbeck.simulation.checkers.acl_decisions import AclModel, Question
+from millbeck.simulation.checkers.acl_decisions import AclModel, AclQuestion
 
 PRINCIPALS = ("User:alice", "User:alice", "User:al", "Group:alice")
 HOSTS = ("127.0.0.1", "10.0.0.1", "0:0:0:0:0:0:0:1")
@@ -38,8 +38,8 @@ def random_entry(random: Random) -> AccessControlEntry:
     )
 
 
-def random_question(random: Random) -> Question:
-    return Question(
+def random_question(random: Random) -> AclQuestion:
+    return AclQuestion(
         principal=random.choice(PRINCIPALS),
         host=random.choice(HOSTS),
         operation=random.choice((*OPERATIONS, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS)),

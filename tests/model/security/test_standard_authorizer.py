@@ -8,7 +8,7 @@ from millbeck.security.acls import AccessControlEntry
 from millbeck.security.authorizer import ResourceType
 from millbeck.security.principal import parse_principal
 from millbeck.security.standard_authorizer import StandardAuthorizer
-from millbeck.simulation.checkers.acl_decisions import AclModel, Question
+from millbeck.simulation.checkers.acl_decisions import AclModel, AclQuestion
 from tests.model.security.random_acls import OPERATIONS, random_entry, random_model, random_question
 
 DECISION_COUNT = 100_000
@@ -26,7 +26,7 @@ def authorizer_of(model: AclModel) -> StandardAuthorizer:
     return authorizer
 
 
-def answers(authorizer: StandardAuthorizer, asked: Question) -> tuple[bool, bool, bool]:
+def answers(authorizer: StandardAuthorizer, asked: AclQuestion) -> tuple[bool, bool, bool]:
     principal = parse_principal(asked.principal)
     explained = authorizer.explain(principal, asked.host, asked.operation, asked.resource_type, asked.resource_name)
     return (

@@ -318,7 +318,7 @@ def _let_the_end_of_a_segment_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _do_not_sync_while_settling(monkeypatch: pytest.MonkeyPatch) -> None:
-    settle = interrupted.settle
+    settle = interrupted.complete_or_undo
 
     class Lax:
         def __init__(self, files: Any) -> None:
@@ -332,7 +332,7 @@ def _do_not_sync_while_settling(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(
         interrupted,
-        "settle",
+        "complete_or_undo",
         lambda files, directory, names: settle(Lax(files), directory, names),
     )
 
@@ -354,7 +354,7 @@ def _do_not_secure_the_recovery_point(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _truncate_over_a_swap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Swap, "settle", lambda self: None)
+    monkeypatch.setattr(Swap, "complete_or_roll_back", lambda self: None)
 
 
 def _install_whatever_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:

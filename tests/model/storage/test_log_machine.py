@@ -102,10 +102,10 @@ class LogMachine(RuleBasedStateMachine):
             jitter_below=lambda bound: 0,
             on_failure=print,
         )
-        directory.on_flush_wanted = self.settle
+        directory.on_flush_wanted = self.flush_if_allowed
         return directory
 
-    def settle(self, log: Log) -> None:
+    def flush_if_allowed(self, log: Log) -> None:
         if self.may_flush:
             log.flush()
             self.flushed = log.flushed_offset
@@ -173,7 +173,7 @@ class LogMachine(RuleBasedStateMachine):
         before = (self.log.end_offset, self.log.size_bytes)
         if fault != "none" and self.log.must_settle:
             # It would be refused before it meets the fault.
-            self.settle(self.log)
+            self.flush_if_allowed(self.log)
         self.may_flush = fault == "none"
         if fault == "error":
             self.disk.fail_next(DiskCall.WRITE, path_part=".log")

@@ -17,35 +17,35 @@ AWAY = Outage(address=Address("mill", 9092), since_s=100.0, reason="connection r
 
 def test_a_short_outage_is_not_worth_a_word() -> None:
     teller = OutageReporter(patience_s=3)
-    assert teller.look(AWAY, 102.9, 0) == []
-    assert teller.look(None, 103.4, 0) == []
+    assert teller.evaluate(AWAY, 102.9, 0) == []
+    assert teller.evaluate(None, 103.4, 0) == []
 
 
 def test_a_long_one_is_told_once_with_when_and_why() -> None:
     teller = OutageReporter(patience_s=3)
-    (line,) = teller.look(AWAY, 103.0, 1_000_000)
+    (line,) = teller.evaluate(AWAY, 103.0, 1_000_000)
     assert re.fullmatch(r"waiting for mill:9092 since \d\d:\d\d:\d\d: connection refused", line)
-    assert teller.look(AWAY, 150.0, 1_000_047) == []
+    assert teller.evaluate(AWAY, 150.0, 1_000_047) == []
 
 
 def test_the_end_is_told_when_it_lasts() -> None:
     teller = OutageReporter(patience_s=3)
-    teller.look(AWAY, 103.0, 0)
-    assert teller.look(None, 104.0, 0) == [], "between two attempts nobody is waited for"
-    assert teller.look(AWAY, 104.5, 0) == []
-    assert teller.look(None, 112.0, 0) == []
-    assert teller.look(None, 113.0, 0) == ["mill:9092 answers again after 12 s"]
-    assert teller.look(None, 114.0, 0) == []
+    teller.evaluate(AWAY, 103.0, 0)
+    assert teller.evaluate(None, 104.0, 0) == [], "between two attempts nobody is waited for"
+    assert teller.evaluate(AWAY, 104.5, 0) == []
+    assert teller.evaluate(None, 112.0, 0) == []
+    assert teller.evaluate(None, 113.0, 0) == ["mill:9092 answers again after 12 s"]
+    assert teller.evaluate(None, 114.0, 0) == []
 
 
 def test_a_second_outage_is_told_like_the_first() -> None:
     teller = OutageReporter(patience_s=3)
-    teller.look(AWAY, 103.0, 0)
-    teller.look(None, 104.0, 0)
-    assert len(teller.look(None, 105.0, 0)) == 1
+    teller.evaluate(AWAY, 103.0, 0)
+    teller.evaluate(None, 104.0, 0)
+    assert len(teller.evaluate(None, 105.0, 0)) == 1
     later = Outage(address=AWAY.address, since_s=110.0, reason="no answer to Fetch")
-    assert teller.look(later, 112.0, 0) == []
-    assert len(teller.look(later, 113.0, 0)) == 1
+    assert teller.evaluate(later, 112.0, 0) == []
+    assert len(teller.evaluate(later, 113.0, 0)) == 1
 
 
 class _Config:
@@ -82,31 +82,31 @@ ORDERS, BILLS = TopicPartition("orders", 0), TopicPartition("bills", 3)
 
 def test_a_partition_without_a_leader_for_longer_than_an_election_takes_is_named_once() -> None:
     reporter = LeaderlessReporter("read")
-    assert reporter.look([ORDERS], 100.0) == []
-    assert reporter.look([ORDERS, BILLS], 109.9) == []
-    assert reporter.look([ORDERS, BILLS], 110.0) == [
+    assert reporter.evaluate([ORDERS], 100.0) == []
+    assert reporter.evaluate([ORDERS, BILLS], 109.9) == []
+    assert reporter.evaluate([ORDERS, BILLS], 110.0) == [
         "no leader, so not read until there is one: orders-0; see millbeck doctor"
     ]
-    assert reporter.look([ORDERS, BILLS], 119.0) == []
-    assert reporter.look([BILLS], 120.0) == [
+    assert reporter.evaluate([ORDERS, BILLS], 119.0) == []
+    assert reporter.evaluate([BILLS], 120.0) == [
         "no leader, so not read until there is one: bills-3; see millbeck doctor",
         "read again, there is a leader: orders-0",
     ]
-    assert reporter.look([BILLS], 140.0) == []
+    assert reporter.evaluate([BILLS], 140.0) == []
 
 
 def test_a_partition_that_is_elected_a_leader_in_time_is_not_named() -> None:
     reporter = LeaderlessReporter("read")
-    assert reporter.look([ORDERS], 100.0) == []
-    assert reporter.look([], 109.0) == []
-    assert reporter.look([ORDERS], 110.0) == [], "counted from when it was lost again"
-    assert reporter.look([ORDERS], 119.9) == []
+    assert reporter.evaluate([ORDERS], 100.0) == []
+    assert reporter.evaluate([], 109.0) == []
+    assert reporter.evaluate([ORDERS], 110.0) == [], "counted from when it was lost again"
+    assert reporter.evaluate([ORDERS], 119.9) == []
 
 
 def test_of_many_partitions_without_a_leader_some_are_named() -> None:
     reporter = LeaderlessReporter("read")
     many = [TopicPartition("orders", index) for index in range(12)]
-    reporter.look(many, 0.0)
-    (line,) = reporter.look(many, 10.0)
+    reporter.evaluate(many, 0.0)
+    (line,) = reporter.evaluate(many, 10.0)
     assert "orders-9 and 2 more;" in line
     assert "orders-10" not in line

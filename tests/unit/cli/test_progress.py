@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from millbeck.cli import progress as module
-from millbeck.cli.progress import how_far, progress
+from millbeck.cli.progress import progress, progress_text
 
 
 def show(seconds: float) -> None:
@@ -50,5 +50,5 @@ def test_without_a_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str])
 
 
 def test_how_far() -> None:
-    assert how_far(1200, 5000, 2.0, "records") == "1200 of 5000 records, 600/s"
-    assert how_far(7, None, 0.0, "records") == "7 records, 0/s"
+    assert progress_text(1200, 5000, 2.0, "records") == "1200 of 5000 records, 600/s"
+    assert progress_text(7, None, 0.0, "records") == "7 records, 0/s"

@@ -35,7 +35,7 @@ def test_who_was_not_heard_of_for_longest_is_stale_first(
     tracker: HeartbeatTracker, three_brokers: MetadataImage
 ) -> None:
     for broker_id, now_ms in ((1, 2000), (3, 1500), (2, 1600)):
-        tracker.heard(three_brokers.cluster.brokers[broker_id], metadata_offset=0, now_ms=now_ms)
+        tracker.heartbeat_received(three_brokers.cluster.brokers[broker_id], metadata_offset=0, now_ms=now_ms)
     assert tracker.next_expiry_ms(three_brokers, 2000) == 1501 + TIMEOUT_MS
     stale = tracker.find_stale_broker(three_brokers, 1501 + TIMEOUT_MS)
     assert stale is not None
@@ -76,7 +76,7 @@ def test_a_shutdown_is_known_when_every_active_broker_has_seen_it(
     tracker.begin_controlled_shutdown(one, offset=90, now_ms=1000)
     assert tracker.is_shutting_down(one, 1000)
     assert not tracker.is_shutting_down(replace(one, is_fenced=True), 1000)
-    tracker.heard(two, metadata_offset=80, now_ms=1100)
+    tracker.heartbeat_received(two, metadata_offset=80, now_ms=1100)
     assert not tracker.can_shut_down(three_brokers, one, 1100)
     assert tracker.can_shut_down(_with(three_brokers, replace(three, is_fenced=True)), one, 1100)
     tracker.begin_controlled_shutdown(three, offset=85, now_ms=1100)
@@ -86,7 +86,7 @@ def test_a_shutdown_is_known_when_every_active_broker_has_seen_it(
 
 
 def test_the_controllers_own_absence_is_nobodys_fault(tracker: HeartbeatTracker, three_brokers: MetadataImage) -> None:
-    tracker.heard(three_brokers.cluster.brokers[2], metadata_offset=0, now_ms=61_000)
+    tracker.heartbeat_received(three_brokers.cluster.brokers[2], metadata_offset=0, now_ms=61_000)
     tracker.prolong(60_000, 61_000)
     # Who was heard since has lost nothing.
     assert not tracker.has_session(three_brokers.cluster.brokers[2], 61_001 + TIMEOUT_MS)

@@ -29,18 +29,18 @@ class Driver:
         """Everything that is due, in so many steps."""
         steps = 0
         while True:
-            result = finished(self.controller.duty(self.image, now_ms=self.now_ms))
+            result = finished(self.controller.periodic_task(self.image, now_ms=self.now_ms))
             self.image = self._replayed(self.image, result.records)
             if not result.response:
                 return steps
             steps += 1
 
     def come_back(self, *, late_ms: int = 0) -> None:
-        self.now_ms = self.controller.next_duty_ms(self.image, now_ms=self.now_ms) + late_ms
+        self.now_ms = self.controller.next_task_ms(self.image, now_ms=self.now_ms) + late_ms
         self.work()
 
     def run_until(self, now_ms: int) -> None:
-        while (next_ms := self.controller.next_duty_ms(self.image, now_ms=self.now_ms)) <= now_ms:
+        while (next_ms := self.controller.next_task_ms(self.image, now_ms=self.now_ms)) <= now_ms:
             self.now_ms = next_ms
             self.work()
         self.now_ms = now_ms
@@ -91,7 +91,7 @@ def test_who_is_heard_from_stays(driver: Driver) -> None:
 def test_it_comes_back_soon_enough_for_sessions_that_begin_meanwhile(driver: Driver) -> None:
     driver.run_until(20_000)
     assert driver.active == []
-    waits_until = driver.controller.next_duty_ms(driver.image, now_ms=driver.now_ms)
+    waits_until = driver.controller.next_task_ms(driver.image, now_ms=driver.now_ms)
     driver.now_ms += 10
     driver.beat(1)
     assert waits_until <= driver.now_ms + 9001
@@ -113,8 +113,8 @@ def test_a_controller_that_was_not_running_blames_nobody(driver: Driver, late_ms
 def test_a_duty_that_waits_for_its_turn_prolongs_no_session(driver: Driver) -> None:
     driver.run_until(4000)
     driver.beat(1)
-    driver.now_ms = driver.controller.next_duty_ms(driver.image, now_ms=driver.now_ms)
-    driver.controller.duty_begun(now_ms=driver.now_ms)
+    driver.now_ms = driver.controller.next_task_ms(driver.image, now_ms=driver.now_ms)
+    driver.controller.task_begun(now_ms=driver.now_ms)
     driver.now_ms = 12_000
     driver.work()
     assert driver.active == [1]
@@ -175,7 +175,7 @@ def test_the_first_thing_is_what_features_rely_on(
 ) -> None:
     controller = make_controller()
     controller.activate(tracking, now_ms=0)
-    assert controller.next_duty_ms(tracking, now_ms=5) == 5
+    assert controller.next_task_ms(tracking, now_ms=5) == 5
     driver = Driver(controller, tracking, replayed)
     assert driver.image.configs.of_all_brokers() == {"min.insync.replicas": "1"}
 
@@ -187,7 +187,7 @@ def test_only_the_active_controller_has_duties(driver: Driver) -> None:
     with pytest.raises(NotController):
         driver.work()
     with pytest.raises(NotController):
-        driver.controller.next_duty_ms(driver.image, now_ms=0)
+        driver.controller.next_task_ms(driver.image, now_ms=0)
 
 
 def test_one_broker_that_can_not_be_fenced_does_not_keep_the_others(
@@ -206,7 +206,7 @@ def test_one_broker_that_can_not_be_fenced_does_not_keep_the_others(
     failures = driver.controller.failure_count
     assert failures == 1
     steps = 0
-    while driver.controller.next_duty_ms(driver.image, now_ms=driver.now_ms) <= 20_000:
+    while driver.controller.next_task_ms(driver.image, now_ms=driver.now_ms) <= 20_000:
         driver.come_back()
         steps += 1
     assert steps < 20, "it is tried again after a while, not at once"
@@ -218,10 +218,10 @@ def test_one_broker_that_can_not_be_fenced_does_not_keep_the_others(
 
 def test_what_can_not_be_written_is_left_alone_and_the_rest_is_done(driver: Driver) -> None:
     driver.run_until(10_000)
-    driver.now_ms = driver.controller.next_duty_ms(driver.image, now_ms=driver.now_ms)
-    first = finished(driver.controller.duty(driver.image, now_ms=driver.now_ms))
+    driver.now_ms = driver.controller.next_task_ms(driver.image, now_ms=driver.now_ms)
+    first = finished(driver.controller.periodic_task(driver.image, now_ms=driver.now_ms))
     assert first.response
-    driver.controller.duty_failed(UnknownServerError("contradicts the image"), now_ms=driver.now_ms)
+    driver.controller.task_failed(UnknownServerError("contradicts the image"), now_ms=driver.now_ms)
     driver.work()
     assert driver.active == [1], "the two others are fenced"
     driver.run_until(16_000)

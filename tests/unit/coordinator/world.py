@@ -277,16 +277,16 @@ class World:
         self.host.write_failed(offset, error, self.now_ms)
 
     def advance(self, delay_ms: int) -> None:
-        self.scheduler.advance(delay_ms, self._settle)
+        self.scheduler.advance(delay_ms, self._commit_if_allowed)
 
-    def _settle(self) -> None:
+    def _commit_if_allowed(self) -> None:
         if not self.log.holds_commits and self.log.high_watermark < self.log.end_offset:
             self.commit_log()
 
     def write(self, operation: Callable[[GroupShard, Outcome], Any]) -> Outcome:
         outcome = Outcome()
         self.host.write(lambda shard: operation(shard, outcome), outcome.reply, self.now_ms)
-        self._settle()
+        self._commit_if_allowed()
         return outcome
 
     def set_topics(self, **topics: int) -> None:
@@ -302,7 +302,7 @@ class World:
         waiting, self.jobs.waiting = self.jobs.waiting, []
         for job, then, failed in waiting:
             self._finish_job(job(), then, failed)
-            self._settle()
+            self._commit_if_allowed()
         return len(waiting)
 
     # Clients

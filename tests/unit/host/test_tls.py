@@ -373,13 +373,13 @@ def test_slow_keys_leave_the_event_loop_free(
     key_and_chain = tmp_path / "slow.pem"
     key_and_chain.write_bytes(rsa_4096())
     steps: list[str] = []
-    go_on = tls_protocol.TlsProtocol.go_on
+    step = tls_protocol.TlsProtocol.step
 
     def noted(self: tls_protocol.TlsProtocol) -> Any:
         steps.append(str(self.has_slow_key))
-        return go_on(self)
+        return step(self)
 
-    monkeypatch.setattr(tls_protocol.TlsProtocol, "go_on", noted)
+    monkeypatch.setattr(tls_protocol.TlsProtocol, "step", noted)
 
     async def scenario(bench: Bench) -> tuple[bytes, set[str]]:
         bench.server_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -425,7 +425,7 @@ def test_handshakes_take_a_bounded_share_of_each_iteration(
 ) -> None:
     """Each step is made to take 5 ms: then an iteration does one of them, whatever the number of connections."""
     monkeypatch.setattr(tls_handshakes, "SECONDS_PER_ITERATION", 0.004)
-    slowed = tls_protocol.TlsProtocol.go_on
+    slowed = tls_protocol.TlsProtocol.step
     gaps: list[float] = []
 
     def slow(self: Any) -> None:
@@ -433,7 +433,7 @@ def test_handshakes_take_a_bounded_share_of_each_iteration(
         slowed(self)
 
     async def scenario(bench: Bench) -> float:
-        monkeypatch.setattr(tls_protocol.TlsProtocol, "go_on", slow)
+        monkeypatch.setattr(tls_protocol.TlsProtocol, "step", slow)
         connecting = [asyncio.ensure_future(bench.connect()) for _ in range(12)]
         begin = time.monotonic()
         while not all(each.done() for each in connecting):

@@ -12,14 +12,14 @@ def test_words_wait_for_the_job_and_keep_their_order() -> None:
     heard: list[tuple[object, ...]] = []
 
     async def scenario() -> None:
-        errand = HostWorkerHandle(5, b"", lambda report: None, asyncio.get_running_loop())
-        errand.tell("one")
-        errand.stop()
+        handle = HostWorkerHandle(5, b"", lambda report: None, asyncio.get_running_loop())
+        handle.tell("one")
+        handle.stop()
         assert heard == []
-        errand.connect(heard.append)
-        errand.tell("two")
-        errand.disconnect()
-        errand.tell("too late")
+        handle.connect(heard.append)
+        handle.tell("two")
+        handle.disconnect()
+        handle.tell("too late")
 
     asyncio.run(scenario())
     assert heard == [(TELL, 5, "one"), (STOP, 5), (TELL, 5, "two")]
@@ -29,9 +29,9 @@ def test_giving_up_is_stopping() -> None:
     heard: list[tuple[object, ...]] = []
 
     async def scenario() -> None:
-        errand = HostWorkerHandle(1, b"", lambda report: None, asyncio.get_running_loop())
-        errand.connect(heard.append)
-        errand.result.cancel()
+        handle = HostWorkerHandle(1, b"", lambda report: None, asyncio.get_running_loop())
+        handle.connect(heard.append)
+        handle.result.cancel()
         await asyncio.sleep(0)
 
     asyncio.run(scenario())
@@ -44,6 +44,6 @@ def test_a_loop_that_is_gone_is_no_error() -> None:
     async def scenario() -> HostWorkerHandle:
         return HostWorkerHandle(1, b"", calls.append, asyncio.get_running_loop())
 
-    errand = asyncio.run(scenario())
-    errand.post(calls.append, "too late")
+    handle = asyncio.run(scenario())
+    handle.post(calls.append, "too late")
     assert calls == []

@@ -149,11 +149,11 @@ def test_a_running_job_is_stopped(jobs: Any) -> None:
     async def scenario() -> None:
         pool = workers()
         started: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        errand = pool.start(jobs.work_forever, None, started.set_result)
+        handle = pool.start(jobs.work_forever, None, started.set_result)
         await started
-        errand.stop()
+        handle.stop()
         with pytest.raises(WorkCancelled):
-            await asyncio.wait_for(errand.result, 10)
+            await asyncio.wait_for(handle.result, 10)
         pool.close()
 
     asyncio.run(scenario())
@@ -163,15 +163,15 @@ def test_words_for_a_worker_that_died_are_lost_without_a_sound(jobs: Any) -> Non
     async def scenario() -> None:
         pool = workers()
         started: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        errand = pool.start(jobs.deaf, None, started.set_result)
+        handle = pool.start(jobs.deaf, None, started.set_result)
         os.kill(await started, signal.SIGKILL)
-        while not errand.result.done():
-            errand.tell("anyone?")
+        while not handle.result.done():
+            handle.tell("anyone?")
             await asyncio.sleep(0)
-        errand.tell("nobody")
-        errand.stop()
+        handle.tell("nobody")
+        handle.stop()
         with pytest.raises(WorkerDied):
-            await errand.result
+            await handle.result
         pool.close()
 
     asyncio.run(scenario())

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from millbeck.pipeline.error_summaries import explained, tell_first
+from millbeck.pipeline.error_summaries import explained, install_exception_hook
 from millbeck.pipeline.errors import BadRecord, BrokerUnreachable, CheckpointMismatch, PipelineError, TopicChanged
 
 QUERY = "[STREAM_FAILED] Query [id = 9198c5cb, runId = 9f8377c3] terminated with exception: "
@@ -96,8 +96,8 @@ def test_the_cause_is_the_first_thing_that_a_program_prints_when_it_ends(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "excepthook", lambda kind, error, traceback: print("usual", file=sys.stderr))
-    tell_first()
-    tell_first()
+    install_exception_hook()
+    install_exception_hook()
     failed = type("StreamingQueryException", (Exception,), {"__module__": "pyspark.errors.exceptions.captured"})
     for kind, text, said in (
         (failed, SOURCE + "millbeck.pipeline.errors.TopicMissing: there is no topic x\n" + AFTER, True),

@@ -52,7 +52,7 @@ def test_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
     fake: Any = type("FakeSession", (), {"builder": builder})
     monkeypatch.setattr(session, "SparkSession", fake)
     monkeypatch.setattr(session, "find_java", lambda: Path("/some/java"))
-    monkeypatch.setattr(session, "tell_first", lambda: None)
+    monkeypatch.setattr(session, "install_exception_hook", lambda: None)
     for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         monkeypatch.setenv(name, "before")
     monkeypatch.delenv("PYSPARK_PYTHON")
@@ -72,7 +72,7 @@ def builder(monkeypatch: pytest.MonkeyPatch) -> FakeBuilder:
     fake: Any = type("FakeSession", (), {"builder": builder})
     monkeypatch.setattr(session, "SparkSession", fake)
     monkeypatch.setattr(session, "find_java", lambda: Path("/some/java"))
-    monkeypatch.setattr(session, "tell_first", lambda: None)
+    monkeypatch.setattr(session, "install_exception_hook", lambda: None)
     for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         monkeypatch.setenv(name, "before")
     return builder

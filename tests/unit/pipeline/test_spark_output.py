@@ -10,7 +10,7 @@ from socketserver import BaseRequestHandler, BaseServer
 
 import pytest
 
-from millbeck.pipeline.spark_output import ends_quietly, is_news, useful, without_noise
+from millbeck.pipeline.spark_output import ignore_lost_connections, is_not_logged_by_py4j, useful, without_noise
 
 NOISE = b"Streaming TransformWithStateInPandas Python worker Starting execution of UDF: <x>.\n"
 
@@ -57,7 +57,7 @@ def test_a_cut_connection_is_not_printed_about(error: Exception, is_told: bool) 
         def handle_error(self, request: object, client_address: object) -> None:
             told.append(request)
 
-    ends_quietly(Server)
+    ignore_lost_connections(Server)
     server = Server(("", 0), BaseRequestHandler)
     try:
         raise error
@@ -69,4 +69,4 @@ def test_a_cut_connection_is_not_printed_about(error: Exception, is_told: bool) 
 @pytest.mark.parametrize(("path", "expected"), [("/x/py4j/java_gateway.py", False), ("/x/pipeline/source.py", True)])
 def test_the_bridge_to_java_is_no_news(path: str, expected: bool) -> None:
     record = logging.LogRecord("root", logging.ERROR, path, 1, "Exception while sending command.", (), None)
-    assert is_news(record) is expected
+    assert is_not_logged_by_py4j(record) is expected

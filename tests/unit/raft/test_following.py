@@ -35,7 +35,7 @@ from millbeck.raft.quorum_state import QuorumState
 from millbeck.raft.roles import Following, Role
 from millbeck.raft.voters import Leader, ReplicaKey, VoterSet
 from millbeck.simulation.raft.bench import TIMEOUTS, BenchMember, asks, directory, endpoint, only, voter
-from millbeck.simulation.raft.memory_log import Entry, MemoryLog, MemorySnapshot
+from millbeck.simulation.raft.memory_log import LogEntry, MemoryLog, MemorySnapshot
 
 LEADER = 3
 
@@ -54,7 +54,7 @@ def reply(member: BenchMember, **fields: object) -> FetchResponse:
 def batch(offset: int, *epochs: int) -> bytes:
     log = MemoryLog(MemorySnapshot(SnapshotKey(offset, 0), 0, VoterSet()))
     for index, epoch in enumerate(epochs):
-        log.append(Entry(epoch, 1_000 + offset + index))
+        log.append(LogEntry(epoch, 1_000 + offset + index))
     return log.read(offset, len(epochs))
 
 

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from millbeck.raft.log_view import divergence, end_of, snapshot_needed, truncation_offset
 from millbeck.raft.messages import EpochEnd, SnapshotKey
 from millbeck.raft.voters import VoterSet
-from millbeck.simulation.raft.memory_log import Entry, MemoryLog, MemorySnapshot
+from millbeck.simulation.raft.memory_log import LogEntry, MemoryLog, MemorySnapshot
 
 
 def log_of(epochs: list[int], start: SnapshotKey | None = None) -> MemoryLog:
     log = MemoryLog(MemorySnapshot(start or SnapshotKey(0, 0), 0, VoterSet()))
     for offset, epoch in enumerate(epochs):
-        log.append(Entry(epoch, offset * 100 + epoch))
+        log.append(LogEntry(epoch, offset * 100 + epoch))
     return log
 
 

@@ -52,7 +52,7 @@ class Session:
 
     def readable_grew(self, partition: Partition) -> None: ...
 
-    def watermark_grew(self, partition: Partition) -> None: ...
+    def high_watermark_advanced(self, partition: Partition) -> None: ...
 
 
 class Replica:
@@ -84,14 +84,14 @@ class Replica:
         found = any(name == NAME for name, _ in self.directory.partitions())
         make = self.directory.open_log if found else self.directory.create_log
         self.epoch += 1
-        self.around = ReplicaContext(
+        self.context = ReplicaContext(
             self.node_id, lambda: cluster.now_ms, cluster.is_eligible, LAG_MS, lambda: self.epoch
         )
         self.partition = Partition(
             make(NAME, TOPIC_ID, cluster.config, now_ms=NOW_MS),
             self.turn,
             written=lambda partition, now_ms: None,
-            around=self.around,
+            context=self.context,
             isr_changes=cluster,
             high_watermark=self.checkpoint,
         )

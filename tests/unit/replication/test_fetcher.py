@@ -124,7 +124,7 @@ def with_more(following: Following, count: int, **limits: int) -> None:
             log,
             replica.turn,
             written=lambda partition, now_ms: None,
-            around=replica.around,
+            context=replica.context,
             isr_changes=following.cluster,
         )
         partition.follow(1, 1, 1)

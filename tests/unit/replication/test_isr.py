@@ -17,14 +17,14 @@ class Clock:
         self.ms = 50_000
         self.ineligible: list[int] = []
 
-    def around(self) -> ReplicaContext:
+    def context(self) -> ReplicaContext:
         return ReplicaContext(
             1, lambda: self.ms, lambda broker, epoch: broker not in self.ineligible, LAG_MS, lambda: 11
         )
 
 
 def replicas(clock: Clock, isr: tuple[int, ...] = (1, 2, 3)) -> IsrState:
-    in_sync = IsrState(clock.around())
+    in_sync = IsrState(clock.context())
     in_sync.begin((1, 2, 3), isr, is_new_leader=True)
     return in_sync
 
@@ -133,7 +133,7 @@ def test_an_idle_session_speaks_for_the_partitions_it_does_not_name() -> None:
 
         def readable_grew(self, partition: Any) -> None: ...
 
-        def watermark_grew(self, partition: Any) -> None: ...
+        def high_watermark_advanced(self, partition: Any) -> None: ...
 
     follower = Follower(2, 0)
     follower.fetched(10, 0, 10, 5000)
@@ -225,7 +225,7 @@ def test_who_has_left_is_not_known_before_it_fetches_again() -> None:
 
         def readable_grew(self, partition: Any) -> None: ...
 
-        def watermark_grew(self, partition: Any) -> None: ...
+        def high_watermark_advanced(self, partition: Any) -> None: ...
 
     in_sync = replicas(Clock())
     session = Session()

@@ -747,7 +747,7 @@ def test_followers_are_told_of_growth_at_once_and_of_the_watermark_by_the_way() 
             super().__init__()
             self.by_the_way = 0
 
-        def watermark_grew(self, partition: Partition) -> None:
+        def high_watermark_advanced(self, partition: Partition) -> None:
             self.by_the_way += 1
 
     cluster = led()
@@ -758,7 +758,7 @@ def test_followers_are_told_of_growth_at_once_and_of_the_watermark_by_the_way() 
     assert (follower.told, follower.by_the_way) == ([0], 0)
     cluster.fetch_all(2)
     assert (follower.told, follower.by_the_way) == ([0], 1)
-    cluster[1].around.wakes_followers = True
+    cluster[1].context.wakes_followers = True
     cluster.produce("b")
     cluster.fetch_all(2)
     assert (follower.told, follower.by_the_way) == ([0, 1, 2], 1)

@@ -120,7 +120,7 @@ def run(scenario: Callable[[Setting], Coroutine[Any, Any, None]], **options: Any
 def test_joining_says_who_we_are_and_lets_us_in() -> None:
     async def scenario(setting: Setting) -> None:
         await setting.join(previous_epoch=5)
-        await setting.membership.wait_let_in()
+        await setting.membership.wait_unfenced()
         assert (setting.membership.epoch, setting.membership.state) == (7, BrokerLifecycleState.RUNNING)
         (request,) = setting.controller.registrations
         assert (request.broker_id, request.cluster_id, request.rack) == (3, "c", "r")
@@ -216,7 +216,7 @@ def test_the_controller_in_this_process_is_asked_first() -> None:
 def test_a_fenced_broker_asks_to_be_let_in_again_and_trouble_does_not_end_the_heartbeats() -> None:
     async def scenario(setting: Setting) -> None:
         await setting.join()
-        await setting.membership.wait_let_in()
+        await setting.membership.wait_unfenced()
         answers: Iterator[BrokerHeartbeatResponse | ApiError] = iter(
             [
                 BrokerHeartbeatResponse(error_code=StaleBrokerEpoch.code),
@@ -247,7 +247,7 @@ def test_a_fenced_broker_asks_to_be_let_in_again_and_trouble_does_not_end_the_he
 def test_a_lost_directory_is_told_of_at_once_and_from_then_on() -> None:
     async def scenario(setting: Setting) -> None:
         await setting.join()
-        await setting.membership.wait_let_in()
+        await setting.membership.wait_unfenced()
         await asyncio.sleep(0.1)
         count = len(setting.controller.heartbeats)
         setting.membership.directory_failed(DIRECTORY)
@@ -264,7 +264,7 @@ def test_a_directory_that_nobody_can_be_told_of_ends_the_node_in_time() -> None:
 
     async def scenario(setting: Setting) -> None:
         await setting.join()
-        await setting.membership.wait_let_in()
+        await setting.membership.wait_unfenced()
 
         def refuse(_: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
             raise RequestTimedOut
@@ -288,7 +288,7 @@ def test_a_directory_that_nobody_can_be_told_of_ends_the_node_in_time() -> None:
 def test_leaving_waits_until_the_controller_lets_us_go() -> None:
     async def scenario(setting: Setting) -> None:
         await setting.join()
-        await setting.membership.wait_let_in()
+        await setting.membership.wait_unfenced()
         allowed_from = asyncio.get_running_loop().time() + 3
 
         def answer(request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
@@ -307,7 +307,7 @@ def test_a_broker_alone_has_nobody_to_wait_for() -> None:
     async def scenario(setting: Setting) -> None:
         setting.peers = 0
         await setting.join()
-        await setting.membership.wait_let_in()
+        await setting.membership.wait_unfenced()
         await setting.membership.leave()
         assert not any(each.want_shut_down for each in setting.controller.heartbeats)
 
@@ -317,7 +317,7 @@ def test_a_broker_alone_has_nobody_to_wait_for() -> None:
 def test_leaving_ends_when_no_controller_is_left_to_hear_of_it() -> None:
     async def scenario(setting: Setting) -> None:
         await setting.join()
-        await setting.membership.wait_let_in()
+        await setting.membership.wait_unfenced()
         asked = 0
 
         def nobody(request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
@@ -337,7 +337,7 @@ def test_leaving_ends_when_no_controller_is_left_to_hear_of_it() -> None:
 def test_leaving_does_not_take_for_ever() -> None:
     async def scenario(setting: Setting) -> None:
         await setting.join()
-        await setting.membership.wait_let_in()
+        await setting.membership.wait_unfenced()
         began = asyncio.get_running_loop().time()
         await setting.membership.leave()
         assert 299 < asyncio.get_running_loop().time() - began < 301
@@ -363,7 +363,7 @@ def test_a_node_that_stops_does_not_warn_that_no_controller_hears_of_it(caplog: 
 
     async def scenario(setting: Setting) -> None:
         await setting.join()
-        await setting.membership.wait_let_in()
+        await setting.membership.wait_unfenced()
         setting.controller.heartbeat = nobody
         assert len(await warned(setting)) >= 2
         leaving = asyncio.ensure_future(setting.membership.leave())

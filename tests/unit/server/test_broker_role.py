@@ -56,7 +56,7 @@ def test_letting_go_coordinates_nothing() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await find_coordinator(client, "g")
-        part_of(house).let_go()
+        part_of(house).close_fetchers_and_coordinators()
         assert (await client.ask(HeartbeatRequest("g", 1, "m"), 3)).error_code == NotCoordinator.code
 
     in_house(scenario)

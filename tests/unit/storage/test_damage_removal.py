@@ -57,11 +57,11 @@ class Damaged:
         inode.rot(8 * (position * self.batch_bytes + 70))
         return CorruptSegment(path, position * self.batch_bytes, "a test")
 
-    def mended(self) -> RepairResult:
+    def repaired(self) -> RepairResult:
         log = self.log
         while (job := self.directory.lowering_job(log, log.damaged_offset)) is not None:
             job()
-        return self.directory.mending_job(log, now_ms=0).run()
+        return self.directory.repair_job(log, now_ms=0).run()
 
 
 @pytest.fixture
@@ -71,9 +71,9 @@ def damaged() -> Damaged:
 
 def test_what_comes_before_the_first_bad_batch_is_kept(damaged: Damaged) -> None:
     damaged.log.mark_corrupt(damaged.rot(6))
-    assert damaged.mended() == (6, -1)
+    assert damaged.repaired() == (6, -1)
     assert damaged.cache.open_count == 0, "the files that the loop uses are left alone"
-    log = damaged.directory.finish_mending(damaged.log, RepairResult(6, -1), now_ms=0)
+    log = damaged.directory.finish_repair(damaged.log, RepairResult(6, -1), now_ms=0)
     assert (log.end_offset, log.flushed_offset, log.is_offline) == (6, 6, False)
     assert damaged.directory.logs == {KEY: log}
     assert (_offsets(log, 0), _offsets(log, 4)) == ([0, 1, 2, 3], [4, 5])
@@ -81,13 +81,13 @@ def test_what_comes_before_the_first_bad_batch_is_kept(damaged: Damaged) -> None
 
 def test_it_is_opened_as_after_a_clean_stop(damaged: Damaged, monkeypatch: pytest.MonkeyPatch) -> None:
     damaged.log.mark_corrupt(damaged.rot(6))
-    mended = damaged.mended()
+    repaired = damaged.repaired()
 
     def read_everything(*_: object) -> Log:
         raise AssertionError("the loop would read the log")
 
     monkeypatch.setattr(loading._Loader, "_recover", read_everything)
-    assert damaged.directory.finish_mending(damaged.log, mended, now_ms=0).end_offset == 6
+    assert damaged.directory.finish_repair(damaged.log, repaired, now_ms=0).end_offset == 6
 
 
 def test_damage_further_back_is_told_and_mended_in_turn(damaged: Damaged) -> None:
@@ -98,13 +98,13 @@ def test_damage_further_back_is_told_and_mended_in_turn(damaged: Damaged) -> Non
     inode.rot(8 * (damaged.batch_bytes + 16))
     damaged.disk.mount().unlink(log.segments[0].log_path.replace(".log", ".index"))
     log.mark_corrupt(damaged.rot(6))
-    first = damaged.mended()
+    first = damaged.repaired()
     assert first.damaged_offset == 0
-    assert damaged.directory.finish_mending(log, first, now_ms=0) is log
-    second = damaged.mended()
+    assert damaged.directory.finish_repair(log, first, now_ms=0) is log
+    second = damaged.repaired()
     assert second == (1, -1)
-    mended = damaged.directory.finish_mending(log, second, now_ms=0)
-    assert (mended.end_offset, damaged.directory.offline_count) == (1, 0)
+    repaired = damaged.directory.finish_repair(log, second, now_ms=0)
+    assert (repaired.end_offset, damaged.directory.offline_count) == (1, 0)
 
 
 def _offsets(log: Log, start: int) -> list[int]:

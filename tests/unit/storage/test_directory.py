@@ -314,9 +314,9 @@ def test_a_damaged_log_is_cut_before_its_first_bad_batch() -> None:
     assert (log.damaged_offset, directory.offline_count) == (0, 1)
     while (job := directory.lowering_job(log, log.damaged_offset)) is not None:
         job()
-    mended = directory.finish_mending(log, directory.mending_job(log, now_ms=0).run(), now_ms=0)
-    assert (mended.end_offset, mended.is_offline, mended.damaged_offset) == (3, False, -1)
-    assert (directory.logs, directory.offline_count) == ({KEY: mended}, 0)
+    repaired = directory.finish_repair(log, directory.repair_job(log, now_ms=0).run(), now_ms=0)
+    assert (repaired.end_offset, repaired.is_offline, repaired.damaged_offset) == (3, False, -1)
+    assert (directory.logs, directory.offline_count) == ({KEY: repaired}, 0)
 
 
 def test_logs_that_are_cut_together_do_not_wait_for_each_other_for_ever() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from millbeck.records import batch as batches
-from millbeck.storage.interrupted import offset_of, settle
+from millbeck.storage.interrupted import complete_or_undo, offset_of
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_the_offset_in_a_name(name: str, offset: int) -> None:
 
 
 def settled(world: Any) -> list[str]:
-    left: list[str] = settle(world.files, world.path, world.files.names(world.path))
+    left: list[str] = complete_or_undo(world.files, world.path, world.files.names(world.path))
     assert left == world.files.names(world.path)
     return [name for name in left if name != "partition.metadata"]
 

@@ -158,7 +158,7 @@ def test_a_cut_finds_an_installed_swap_synced_when_a_thread_did_it(table: Any) -
     job()
     assert swap.rollback_job() is None
     table.world.disk.faults.sync_error = 1.0
-    swap.settle()
+    swap.complete_or_roll_back()
     table.world.disk.faults.sync_error = 0.0
     assert table.world.names(".swap") == []
     finish(swap, plan)

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from millbeck.cli.acls.files import Question
-from millbeck.cli.acls.words import entry_row, sentence
+from millbeck.cli.acls.files import AclAssertion
+from millbeck.cli.acls.words import acl_line, entry_row
 from millbeck.security.acls import AccessControlEntry
 from millbeck.security.authorizer import Operation, PatternType, Permission
 from millbeck.security.principal import parse_principal
-from millbeck.security.standard_authorizer import Decision, Rule, StandardAuthorizer
+from millbeck.security.standard_authorizer import AclDecision, Rule, StandardAuthorizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    question: Question
-    decision: Decision
+    question: AclAssertion
+    decision: AclDecision
     denying: tuple[AccessControlEntry, ...]
     """Every ACL that denies it: all of them would have to go."""
     would_allow: AccessControlEntry | None
@@ -48,14 +48,14 @@ class Explanation:
                 yield "  no ACL allows it"
             case Rule.ACL:
                 assert decision.entry is not None
-                yield f"  by the ACL: {sentence(decision.entry)}"
+                yield f"  by the ACL: {acl_line(decision.entry)}"
         for entry in self.denying:
             if entry != decision.entry:
-                yield f"  also denied by: {sentence(entry)}"
+                yield f"  also denied by: {acl_line(entry)}"
         if self.denying:
             yield "  a DENY is stronger than any ALLOW: remove what denies it first"
         if self.would_allow is not None:
-            yield f"  the smallest ACL that would allow it: {sentence(self.would_allow)}"
+            yield f"  the smallest ACL that would allow it: {acl_line(self.would_allow)}"
 
 
 def make_authorizer(
@@ -67,7 +67,9 @@ def make_authorizer(
     return authorizer
 
 
-def explain(authorizer: StandardAuthorizer, entries: Iterable[AccessControlEntry], question: Question) -> Explanation:
+def explain(
+    authorizer: StandardAuthorizer, entries: Iterable[AccessControlEntry], question: AclAssertion
+) -> Explanation:
     decision = authorizer.explain(
         parse_principal(question.principal),
         question.host,
@@ -86,7 +88,7 @@ def explain(authorizer: StandardAuthorizer, entries: Iterable[AccessControlEntry
     )
 
 
-def _denies(entry: AccessControlEntry, question: Question) -> bool:
+def _denies(entry: AccessControlEntry, question: AclAssertion) -> bool:
     """Alone with an ACL that allows everything, does this entry deny it?"""
     if entry.permission_type != Permission.DENY:
         return False
@@ -103,7 +105,7 @@ def _denies(entry: AccessControlEntry, question: Question) -> bool:
 
 
 def _smallest(
-    question: Question, denying: tuple[AccessControlEntry, ...], entries: Iterable[AccessControlEntry]
+    question: AclAssertion, denying: tuple[AccessControlEntry, ...], entries: Iterable[AccessControlEntry]
 ) -> AccessControlEntry | None:
     """None where removing what denies it is enough."""
     left = [entry for entry in entries if entry not in denying]
@@ -120,7 +122,7 @@ def _smallest(
     )
 
 
-def is_allowed(authorizer: StandardAuthorizer, question: Question) -> bool:
+def is_allowed(authorizer: StandardAuthorizer, question: AclAssertion) -> bool:
     return authorizer.authorize(
         parse_principal(question.principal),
         question.host,

@@ -42,7 +42,7 @@ _TEST_KEYS: Final = ("principal", "host", "resource", "name", "operation", "allo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class AclAssertion:
     """Whether a principal may do something with a resource."""
 
     principal: str
@@ -61,7 +61,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclTest:
-    question: Question
+    question: AclAssertion
     is_allowed: bool
 
 
@@ -171,7 +171,7 @@ def _test(item: Mapping[str, Any]) -> AclTest:
         raise click.ClickException("needs allowed: true or false")
     operation = read_word(Operation, str(item.get("operation", "")))
     return AclTest(
-        question=Question(
+        question=AclAssertion(
             principal=given["principal"],
             host=check_host(str(item.get("host", "127.0.0.1"))),
             operation=operation,

@@ -21,10 +21,10 @@ def print_difference(changes: Difference) -> None:
 
 
 def print_changes(sign: str, entries: Iterable[AccessControlEntry]) -> None:
-    from millbeck.cli.acls.words import sentence
+    from millbeck.cli.acls.words import acl_line
 
     for entry in entries:
-        click.echo(f"{sign} {sentence(entry)}")
+        click.echo(f"{sign} {acl_line(entry)}")
 
 
 def print_as_kafka(what: str, entries: Iterable[AccessControlEntry]) -> None:

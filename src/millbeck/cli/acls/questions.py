@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from millbeck.cli.acls.files import Question
+from millbeck.cli.acls.files import AclAssertion
 from millbeck.cli.acls.options import Resource
 from millbeck.cli.acls.words import check_host, check_principal, read_word, word
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
@@ -14,7 +14,7 @@ from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 if TYPE_CHECKING:
     from millbeck.server.network.route import Need
 
-Questions = list[list[Question]]
+Questions = list[list[AclAssertion]]
 """One of each inner list has to be allowed."""
 
 
@@ -71,7 +71,7 @@ def _names(need: Need) -> str:
     return " or ".join(f"--{word(each.resource_type)}" for each in (need, *need.alternatives))
 
 
-def _asked(principal: str, host: str, need: Need, resources: tuple[Resource, ...]) -> list[Question]:
+def _asked(principal: str, host: str, need: Need, resources: tuple[Resource, ...]) -> list[AclAssertion]:
     if need.resource_type is ResourceType.CLUSTER:
         return [_question(principal, host, need.operation, (ResourceType.CLUSTER, CLUSTER_NAME))]
     return [
@@ -81,6 +81,6 @@ def _asked(principal: str, host: str, need: Need, resources: tuple[Resource, ...
     ]
 
 
-def _question(principal: str, host: str, operation: Operation, resource: Resource) -> Question:
+def _question(principal: str, host: str, operation: Operation, resource: Resource) -> AclAssertion:
     kind, name = resource
-    return Question(principal=principal, host=host, operation=operation, resource_type=kind, resource_name=name)
+    return AclAssertion(principal=principal, host=host, operation=operation, resource_type=kind, resource_name=name)

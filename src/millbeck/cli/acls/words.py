@@ -71,7 +71,7 @@ def entry_row(entry: AccessControlEntry) -> dict[str, object]:
     }
 
 
-def sentence(entry: AccessControlEntry) -> str:
+def acl_line(entry: AccessControlEntry) -> str:
     """An ACL as one line of a command's output."""
     row = entry_row(entry)
     on = "the cluster" if entry.resource_type == ResourceType.CLUSTER else f"{row['resource']} {row['name']}"

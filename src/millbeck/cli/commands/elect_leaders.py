@@ -83,6 +83,6 @@ def command(
     run_admin(target, work)
 
 
-def _print_as_kafka(sentence: str, partitions: Iterable[TopicPartition]) -> None:
+def _print_as_kafka(text: str, partitions: Iterable[TopicPartition]) -> None:
     if named := ", ".join(map(str, sorted(partitions))):
-        click.echo(f"{sentence} {named}")
+        click.echo(f"{text} {named}")

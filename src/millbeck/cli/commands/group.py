@@ -17,8 +17,8 @@ from millbeck.cli.groups.options import (
     chosen,
     delete_groups,
     filter_option,
-    groups_asked_for,
     raise_group_failures,
+    selected_groups,
     split,
 )
 from millbeck.cli.output import TABLE, output_option, show_rows
@@ -133,7 +133,7 @@ def describe(
     """
     if sum((offsets, members, state)) > 1:
         raise click.UsageError("choose one of --offsets, --members and --state", ctx)
-    asked = groups_asked_for(ctx, names, group, all_groups=all_groups)
+    asked = selected_groups(ctx, names, group, all_groups=all_groups)
 
     async def work(admin: Admin) -> None:
         found = await _described(admin, list(asked), all_groups=all_groups)
@@ -259,7 +259,7 @@ def delete(
     Examples:
       millbeck group delete billing
     """
-    asked = groups_asked_for(ctx, names, group, all_groups=all_groups)
+    asked = selected_groups(ctx, names, group, all_groups=all_groups)
 
     async def work(admin: Admin) -> None:
         await delete_groups(admin, list(await admin.list_groups()) if all_groups else asked)

@@ -20,7 +20,7 @@ from millbeck.cli.connection_options import (
 )
 from millbeck.cli.output import TABLE, hides_headers, output_option, show, show_rows
 from millbeck.cli.perf_measurements import MEGABYTE, Latencies, Throughput, produce_line
-from millbeck.cli.progress import how_far, progress
+from millbeck.cli.progress import progress, progress_text
 from millbeck.cli.verbs import SubcommandGroup, kafka_tool, one_name
 
 if TYPE_CHECKING:
@@ -91,7 +91,9 @@ def produce(
             await check_topic(producer.cluster, topic)
             numbers = None if payload_monotonic else payloads
             load = sending = ProduceLoad(producer, topic, numbers, rate=throughput)
-            async with progress(lambda seconds: how_far(sending.latencies.count, num_records, seconds, "records")):
+            async with progress(
+                lambda seconds: progress_text(sending.latencies.count, num_records, seconds, "records")
+            ):
                 await sending.send(num_records)
         if sending.failed:
             assert sending.first_error is not None
@@ -249,7 +251,7 @@ def consume(
             began_s = last_s = loop.time()
             elapsed_s = 0.0
             await assign(consumer, partitions, Start(is_beginning=not from_latest))
-            async with progress(lambda seconds: how_far(count, left, seconds, "records")):
+            async with progress(lambda seconds: progress_text(count, left, seconds, "records")):
                 while count < left and loop.time() < last_s + timeout_ms / 1000:
                     for records in (await consumer.poll(timeout_s=0.5, max_records=left - count)).values():
                         count += len(records)

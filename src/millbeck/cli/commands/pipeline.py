@@ -107,11 +107,11 @@ def _run_kept(definition: Definition, directory: RunDirectory, *, once: bool, at
     if exit_status is not None:
         sys.exit(exit_status)
     from millbeck.pipeline.running.runner import Runner
-    from millbeck.pipeline.spark_output import is_news
+    from millbeck.pipeline.spark_output import is_not_logged_by_py4j
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     for handler in logging.getLogger().handlers:
-        handler.addFilter(is_news)
+        handler.addFilter(is_not_logged_by_py4j)
     report(f"starting Spark ({definition.settings.master}); Ctrl-C stops it")
 
     def watch(progress: BatchProgress) -> None:

@@ -271,7 +271,7 @@ def directory_of(quorum: QuorumDescription, node_id: int) -> Uuid:
 def new_controller(config: NodeConfig) -> NewController:
     """Read the controller's id, directory and endpoints from its configuration and directory."""
     from millbeck.host import real_environment
-    from millbeck.server.local.initial_quorum import told_addresses
+    from millbeck.server.local.initial_quorum import initial_addresses
     from millbeck.storage.properties import MetaPropertiesError, read_meta_properties
 
     if not config.is_controller:
@@ -281,7 +281,7 @@ def new_controller(config: NodeConfig) -> NewController:
     try:
         environment = real_environment()
         meta = read_meta_properties(environment.files, config.metadata_directory)
-        endpoints = told_addresses(config, environment.network.host_name)
+        endpoints = initial_addresses(config, environment.network.host_name)
     except (MetaPropertiesError, OSError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     if meta is None:

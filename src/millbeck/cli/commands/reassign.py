@@ -11,7 +11,7 @@ import click
 from millbeck.cli.completed_types import FILE
 from millbeck.cli.connection_options import Target, run_admin, target_options
 from millbeck.cli.sizes import ByteSizeType
-from millbeck.cli.topics.directory_moves import DIRECTORY_RATE, move_logs, places_shown
+from millbeck.cli.topics.directory_moves import DIRECTORY_RATE, move_logs, print_replica_directories
 from millbeck.cli.topics.partition_files import assignment_text, read_assignment, read_directories, read_topics
 from millbeck.cli.verbs import SubcommandGroup, kafka_tool
 from millbeck.kernel.ids import TopicPartition
@@ -220,7 +220,7 @@ def verify(path: str, preserve_throttles: bool, wait: bool, target: Target) -> N
                 continue
             shown = progress(partition, replicas, current, moving, copies.get(partition))
             click.echo(f"{partition.topic}-{partition.partition}: {shown}")
-        are_placed = await places_shown(admin, places) if places else True
+        are_placed = await print_replica_directories(admin, places) if places else True
         if not moving and are_placed and not preserve_throttles:
             await _unthrottle(admin, names)
             if kafka_tool() is None:

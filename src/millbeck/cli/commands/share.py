@@ -18,8 +18,8 @@ from millbeck.cli.groups.options import (
     chosen,
     delete_groups,
     filter_option,
-    groups_asked_for,
     raise_group_failures,
+    selected_groups,
 )
 from millbeck.cli.output import TABLE, output_option, show_rows
 from millbeck.cli.verbs import SubcommandGroup, is_kafka_style, kafka_tool, one_name, one_of_both
@@ -105,7 +105,7 @@ def describe(
     """
     if offsets + members + state > 1:
         raise click.UsageError("--offsets, --members and --state exclude each other", ctx)
-    asked = groups_asked_for(ctx, names, group, all_groups=all_groups)
+    asked = selected_groups(ctx, names, group, all_groups=all_groups)
 
     async def work(admin: Admin) -> None:
         groups = asked or tuple(await admin.list_groups(states=(), types=[SHARE]))

@@ -54,7 +54,7 @@ def split(texts: Sequence[str]) -> list[str]:
     return [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
-def groups_asked_for(
+def selected_groups(
     ctx: click.Context, names: tuple[str, ...], option: tuple[str, ...], *, all_groups: bool
 ) -> tuple[str, ...]:
     """The groups named as arguments or by an option; empty with ``--all-groups``, which excludes names."""

@@ -23,7 +23,7 @@ _DURATION: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class NewPosition:
     """How to find the new offsets; exactly one field is set."""
 
     timestamp: int | None = None
@@ -53,7 +53,7 @@ class Move:
         return f"offset {self.asked} is {where}, using {self.new} instead"
 
 
-def position_of(options: Mapping[str, Any], now: datetime | None = None) -> Position:
+def position_of(options: Mapping[str, Any], now: datetime | None = None) -> NewPosition:
     """The position that the options give; there must be exactly one."""
     from millbeck.client.admin.results import EARLIEST, LATEST
 
@@ -64,24 +64,24 @@ def position_of(options: Mapping[str, Any], now: datetime | None = None) -> Posi
     name, value = next(iter(given.items()))
     match name:
         case "to_earliest":
-            return Position(timestamp=EARLIEST)
+            return NewPosition(timestamp=EARLIEST)
         case "to_latest":
-            return Position(timestamp=LATEST)
+            return NewPosition(timestamp=LATEST)
         case "to_current":
-            return Position(is_current=True)
+            return NewPosition(is_current=True)
         case "to_offset":
-            return Position(offset=value)
+            return NewPosition(offset=value)
         case "shift_by":
-            return Position(shift=value)
+            return NewPosition(shift=value)
         case "to_datetime":
             # No record is older than the epoch, and negative timestamps have special meanings in ListOffsets.
-            return Position(timestamp=max(0, _milliseconds(parse_datetime(value))))
+            return NewPosition(timestamp=max(0, _milliseconds(parse_datetime(value))))
         case "from_file":
-            return Position(offsets=read_offsets(value))
+            return NewPosition(offsets=read_offsets(value))
         case _:
             assert name == "by_duration", name
             ago_ms = parse_duration(value) // timedelta(milliseconds=1)
-            return Position(timestamp=max(0, _milliseconds(now or datetime.now(UTC)) - ago_ms))
+            return NewPosition(timestamp=max(0, _milliseconds(now or datetime.now(UTC)) - ago_ms))
 
 
 def read_offsets(path: str) -> dict[TopicPartition, int]:
@@ -143,7 +143,7 @@ def parse_partitions(text: str) -> tuple[str, list[int] | None]:
 
 
 async def reset_plan(
-    admin: Admin, group: str, chosen: Sequence[tuple[str, list[int] | None]], position: Position, *, creates: bool
+    admin: Admin, group: str, chosen: Sequence[tuple[str, list[int] | None]], position: NewPosition, *, creates: bool
 ) -> dict[TopicPartition, Move]:
     """The committed and the new offset by partition; without topics, of every topic of the group. Changes nothing."""
     await _check_inactive(admin, group, creates=creates)
@@ -201,7 +201,7 @@ async def _partitions_of(admin: Admin, topics: Sequence[tuple[str, list[int] | N
 
 
 async def _moves(
-    admin: Admin, partitions: Sequence[TopicPartition], committed: Mapping[TopicPartition, int], position: Position
+    admin: Admin, partitions: Sequence[TopicPartition], committed: Mapping[TopicPartition, int], position: NewPosition
 ) -> dict[TopicPartition, Move]:
     from millbeck.client.admin.results import EARLIEST, LATEST
 

@@ -128,7 +128,7 @@ class NodeProcess:
     def last_error_line(self) -> str:
         return (self._said[-1] if self._said else "no error output").removeprefix("millbeck: ")
 
-    def tell_to_stop(self) -> None:
+    def request_stop(self) -> None:
         if self._process is not None and self._process.returncode is None:
             self._process.send_signal(signal.SIGTERM)
 
@@ -215,7 +215,7 @@ class NodeProcesses:
         if is_crash:
             member.kill()
         else:
-            member.tell_to_stop()
+            member.request_stop()
         return member
 
     async def release(self, node_id: int | None) -> NodeProcess:
@@ -245,7 +245,7 @@ class NodeProcesses:
         """Stop all nodes in order; one that does not exit in time is killed."""
         self._is_stopping = True
         for member in self.members:
-            member.tell_to_stop()
+            member.request_stop()
         running = [asyncio.ensure_future(member.wait()) for member in self.members if member.is_launched]
         if running:
             _, late = await asyncio.wait(running, timeout=STOP_SECONDS_MAX)

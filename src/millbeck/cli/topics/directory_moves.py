@@ -46,7 +46,7 @@ async def move_logs(admin: Admin, places: Places) -> None:
     raise_failures({f"{named(replica)} to {places[replica]}": error for replica, error in outcomes.failed.items()})
 
 
-async def places_shown(admin: Admin, places: Places) -> bool:
+async def print_replica_directories(admin: Admin, places: Places) -> bool:
     """Print for each replica whether it is in the wanted directory; returns whether all are."""
     found = (await admin.describe_log_dirs(sorted({broker for broker, _ in places}))).succeeded
     now: dict[tuple[int, TopicPartition], str] = {}
@@ -56,11 +56,11 @@ async def places_shown(admin: Admin, places: Places) -> bool:
             for each in directory.replicas:
                 (coming if each.is_future else now)[broker, each.partition] = directory.path
     for replica, path in sorted(places.items()):
-        click.echo(f"{named(replica)}: {whereabouts(path, now.get(replica), coming.get(replica))}")
+        click.echo(f"{named(replica)}: {directory_text(path, now.get(replica), coming.get(replica))}")
     return all(now.get(replica) == path for replica, path in places.items())
 
 
-def whereabouts(wanted: str, now: str | None, coming: str | None) -> str:
+def directory_text(wanted: str, now: str | None, coming: str | None) -> str:
     if now == wanted:
         return f"is in {wanted}"
     if coming == wanted:

@@ -44,7 +44,7 @@ _SESSION_LOST: Final = (
     FetchSessionTopicIdError.code,
 )
 
-Asked = dict[TopicPartition, tuple[TopicPartitionState, int, int]]
+AuthorizedResource = dict[TopicPartition, tuple[TopicPartitionState, int, int]]
 """The partitions of a fetch, each with its state, fetch generation and offset at the time of sending."""
 
 
@@ -133,9 +133,9 @@ class Fetcher:
         finally:
             del self._loops[node_id], self._wakers[node_id]
 
-    def _plan(self, node_id: int) -> tuple[dict[TopicPartition, FetchTarget], Asked, bool]:
+    def _plan(self, node_id: int) -> tuple[dict[TopicPartition, FetchTarget], AuthorizedResource, bool]:
         wanted: dict[TopicPartition, FetchTarget] = {}
-        asked: Asked = {}
+        asked: AuthorizedResource = {}
         has_full_buffers = False
         metadata = self._cluster.metadata
         is_full = self._positions.buffered_bytes >= self._config.fetch_max_bytes
@@ -160,7 +160,7 @@ class Fetcher:
         node_id: int,
         session: FetchSession,
         wanted: dict[TopicPartition, FetchTarget],
-        asked: Asked,
+        asked: AuthorizedResource,
         has_full_buffers: bool,
     ) -> bool:
         """Send one fetch and process the response; returns whether a partition had an error."""
@@ -195,7 +195,7 @@ class Fetcher:
         session.answered(response.session_id)
         return self._accept(response, asked)
 
-    def _accept(self, response: FetchResponse, asked: Asked) -> bool:
+    def _accept(self, response: FetchResponse, asked: AuthorizedResource) -> bool:
         metadata = self._cluster.metadata
         for endpoint in response.node_endpoints:
             metadata.learn_broker(endpoint.node_id, endpoint.host, endpoint.port, endpoint.rack)

@@ -137,7 +137,7 @@ class ProducerBatch:
                 offset = base_offset + delta if base_offset >= 0 else -1
                 timestamp = append_time_ms if append_time_ms >= 0 else self.timestamps[delta]
                 future.set_result(RecordMetadata(topic, partition, offset, timestamp))
-        self._settle()
+        self._complete()
 
     def fail(self, error: Exception) -> None:
         if self.is_over:
@@ -149,9 +149,9 @@ class ProducerBatch:
                 if isinstance(error, TransactionAborted):
                     # After an abort the caller knows the outcome, so an unread exception must not be logged.
                     future.exception()
-        self._settle()
+        self._complete()
 
-    def _settle(self) -> None:
+    def _complete(self) -> None:
         if self.done is not None and not self.done.done():
             self.done.set_result(None)
 

@@ -252,7 +252,7 @@ class ShardRunner(Generic[S, R]):
             logger.exception("coordinator operation failed before its records were written")
             reply.fail(errors.UnknownServerError())
             return
-        self._settle(result, reply, now_ms, producer)
+        self._complete(result, reply, now_ms, producer)
 
     def end_transaction(self, end: TransactionEnd, reply: ResponseCallback[bool], now_ms: int) -> None:
         """Write a transaction marker, and apply or discard the transaction's records in this shard."""
@@ -309,9 +309,9 @@ class ShardRunner(Generic[S, R]):
 
         for result in results if isinstance(results, list) else [results]:
             if self.state is ShardState.ACTIVE:
-                self._settle(result, ResponseCallback(lambda _: None, failed), now_ms)
+                self._complete(result, ResponseCallback(lambda _: None, failed), now_ms)
 
-    def _settle(
+    def _complete(
         self, result: Result[R, T], reply: ResponseCallback[T], now_ms: int, producer: ProducerIdAndEpoch | None = None
     ) -> None:
         answer = _Answer(result, reply)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from millbeck.coordinator.transaction.initialization import ProducerIdRequired
-from millbeck.coordinator.transaction.status import Status
+from millbeck.coordinator.transaction.status import TransactionState
 from millbeck.coordinator.transaction.transaction import (
     EPOCH_BUMP_VERSION,
     EPOCH_MAX,
@@ -30,7 +30,7 @@ from millbeck.kernel.errors import ConcurrentTransactions, InvalidProducerIdMapp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class EndTransactionRequest:
     """The parameters of an EndTxn request."""
 
     transactional_id: str
@@ -42,7 +42,7 @@ class Ending:
     """An unused producer id, if one is needed."""
 
 
-def end(known: Transaction, asked: Ending, now_ms: int) -> Transaction | None:
+def end(known: Transaction, asked: EndTransactionRequest, now_ms: int) -> Transaction | None:
     """Return the prepared transaction; None if it is complete already, which happens on a retry."""
     if asked.client_version >= EPOCH_BUMP_VERSION:
         return _end_and_bump(known, asked, now_ms)
@@ -50,20 +50,20 @@ def end(known: Transaction, asked: Ending, now_ms: int) -> Transaction | None:
         raise InvalidTxnState("a kept transaction can only be ended with transaction version 2")
     _check_id(known, asked, is_retry=False)
     _check_epoch(known, asked)
-    if known.status is Status.ONGOING:
+    if known.status is TransactionState.ONGOING:
         return known.prepared(is_committed=asked.is_committed, client_version=asked.client_version, now_ms=now_ms)
     _check_agrees(known, asked)
     return None
 
 
-def _end_and_bump(known: Transaction, asked: Ending, now_ms: int) -> Transaction | None:
+def _end_and_bump(known: Transaction, asked: EndTransactionRequest, now_ms: int) -> Transaction | None:
     if known.status.is_prepared:
         raise ConcurrentTransactions
     is_retry = _is_retry(known, asked)
     _check_id(known, asked, is_retry=is_retry)
     if not is_retry:
         _check_epoch(known, asked)
-    if known.status is Status.ONGOING:
+    if known.status is TransactionState.ONGOING:
         return _prepared(known, asked, now_ms)
     if not is_retry and not asked.is_committed and known.status.is_idle:
         return _prepared(known, asked, now_ms)
@@ -73,7 +73,7 @@ def _end_and_bump(known: Transaction, asked: Ending, now_ms: int) -> Transaction
     return None
 
 
-def _prepared(known: Transaction, asked: Ending, now_ms: int) -> Transaction:
+def _prepared(known: Transaction, asked: EndTransactionRequest, now_ms: int) -> Transaction:
     next_producer_id = NO_PRODUCER_ID
     if known.client.is_exhausted:
         if asked.new_producer_id is None:
@@ -87,9 +87,9 @@ def _prepared(known: Transaction, asked: Ending, now_ms: int) -> Transaction:
     )
 
 
-def _is_retry(known: Transaction, asked: Ending) -> bool:
+def _is_retry(known: Transaction, asked: EndTransactionRequest) -> bool:
     """Whether this retries the request that ended the last transaction, whose response the producer did not receive."""
-    if not known.bumps_epochs or known.status in (Status.ONGOING, Status.EMPTY):
+    if not known.bumps_epochs or known.status in (TransactionState.ONGOING, TransactionState.EMPTY):
         return False
     if asked.producer_id == known.producer_id:
         # No producer has the highest epoch: a producer fenced at the last usable epoch must get a new id.
@@ -101,21 +101,21 @@ def _is_retry(known: Transaction, asked: Ending) -> bool:
     )
 
 
-def _check_id(known: Transaction, asked: Ending, *, is_retry: bool) -> None:
+def _check_id(known: Transaction, asked: EndTransactionRequest, *, is_retry: bool) -> None:
     if asked.producer_id != known.client.producer_id and not is_retry:
         raise InvalidProducerIdMapping
 
 
-def _check_epoch(known: Transaction, asked: Ending) -> None:
+def _check_epoch(known: Transaction, asked: EndTransactionRequest) -> None:
     if asked.producer_epoch != known.client.producer_epoch or known.client.is_for_markers_only:
         raise ProducerFenced
 
 
-def _check_agrees(known: Transaction, asked: Ending) -> None:
+def _check_agrees(known: Transaction, asked: EndTransactionRequest) -> None:
     """The outcome is decided: a request for the same outcome is a retry, for another one an error."""
-    if known.status is Status.EMPTY:
+    if known.status is TransactionState.EMPTY:
         raise InvalidTxnState("no transaction is open")
     if known.status.is_prepared:
         raise ConcurrentTransactions
-    if (known.status is Status.COMPLETE_COMMIT) != asked.is_committed:
+    if (known.status is TransactionState.COMPLETE_COMMIT) != asked.is_committed:
         raise InvalidTxnState(f"the transaction is in state {known.status.shown}")

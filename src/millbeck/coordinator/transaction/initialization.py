@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from millbeck.coordinator.transaction.status import Status
+from millbeck.coordinator.transaction.status import TransactionState
 from millbeck.coordinator.transaction.transaction import (
     EPOCH_BUMP_VERSION,
     LAST_EPOCH_SHOWN,
@@ -66,10 +66,10 @@ def initialise(known: Transaction, asked: Initialisation, *, fence_version: int,
     """
     if asked.expected is not None and not _may_have(known, *asked.expected):
         raise ProducerFenced
-    if known.status is Status.ONGOING and asked.keeps_prepared:
+    if known.status is TransactionState.ONGOING and asked.keeps_prepared:
         new_producer_id = asked.take_new_id() if known.client.is_exhausted else NO_PRODUCER_ID
         return known.kept(new_producer_id, timeout_ms=asked.timeout_ms, now_ms=now_ms)
-    if known.status is Status.ONGOING:
+    if known.status is TransactionState.ONGOING:
         is_rotated = known.client.is_exhausted and fence_version >= EPOCH_BUMP_VERSION
         new_producer_id = asked.take_new_id() if is_rotated else NO_PRODUCER_ID
         return known.fenced(client_version=fence_version, new_producer_id=new_producer_id, now_ms=now_ms)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from millbeck.coordinator.transaction.status import Status
+from millbeck.coordinator.transaction.status import TransactionState
 from millbeck.coordinator.transaction.transaction import Transaction
 from millbeck.kernel.errors import NONE, TransactionalIdNotFound
 from millbeck.wire.messages import transactions as transactions_messages
@@ -17,7 +17,7 @@ NO_DURATION = -1
 class Filters:
     """Filters of ListTransactions; an empty one matches all."""
 
-    statuses: frozenset[Status] | None = None
+    statuses: frozenset[TransactionState] | None = None
     producer_ids: frozenset[int] = frozenset()
     duration_ms: int = NO_DURATION
     """Minimum duration of an open transaction."""
@@ -40,12 +40,12 @@ def list_all(
     return [
         transactions_messages.ListedTransaction(each.transactional_id, each.producer_id, each.status.shown)
         for each in transactions
-        if each.status is not Status.DEAD and filters.let_pass(each, now_ms)
+        if each.status is not TransactionState.DEAD and filters.let_pass(each, now_ms)
     ]
 
 
 def describe(transactional_id: str, transaction: Transaction | None) -> transactions_messages.TransactionDescription:
-    if transaction is None or transaction.status is Status.DEAD:
+    if transaction is None or transaction.status is TransactionState.DEAD:
         return transactions_messages.TransactionDescription(
             error_code=TransactionalIdNotFound.code, transactional_id=transactional_id
         )

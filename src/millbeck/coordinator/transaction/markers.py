@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from millbeck.coordinator.transaction.status import Status
+from millbeck.coordinator.transaction.status import TransactionState
 from millbeck.coordinator.transaction.transaction import Transaction
 from millbeck.kernel.ids import TopicPartition
 
@@ -29,7 +29,7 @@ class Markers:
             transactional_id=transaction.transactional_id,
             producer_id=transaction.producer_id,
             producer_epoch=transaction.producer_epoch,
-            is_committed=transaction.status is Status.PREPARE_COMMIT,
+            is_committed=transaction.status is TransactionState.PREPARE_COMMIT,
             partitions=tuple(transaction.partitions),
             transaction_version=transaction.client_version,
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
-from millbeck.coordinator.transaction.status import Status
+from millbeck.coordinator.transaction.status import TransactionState
 from millbeck.coordinator.transaction.transaction import Transaction
 from millbeck.kernel.ids import TopicPartition
 from millbeck.wire import codec
@@ -87,7 +87,7 @@ def _value_of(transaction: Transaction) -> TransactionLogValue:
         producer_epoch=transaction.producer_epoch,
         transaction_timeout_ms=transaction.timeout_ms,
         transaction_status=transaction.status,
-        transaction_partitions=None if transaction.status is Status.EMPTY else partitions,
+        transaction_partitions=None if transaction.status is TransactionState.EMPTY else partitions,
         transaction_last_update_timestamp_ms=transaction.update_timestamp_ms,
         transaction_start_timestamp_ms=transaction.start_timestamp_ms,
         client_transaction_version=transaction.client_version,
@@ -119,7 +119,7 @@ def decode(key: bytes, value: bytes | None) -> TransactionRecord | None:
 
 def _transaction_of(transactional_id: str, value: TransactionLogValue) -> Transaction:
     try:
-        status = Status(value.transaction_status)
+        status = TransactionState(value.transaction_status)
     except ValueError:
         raise DecodeError(f"unknown transaction state {value.transaction_status}") from None
     return Transaction(

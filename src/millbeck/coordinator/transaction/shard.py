@@ -18,11 +18,11 @@ from millbeck.coordinator.runtime.result import Result
 from millbeck.coordinator.runtime.sweep import Sweep
 from millbeck.coordinator.runtime.timer import Timers
 from millbeck.coordinator.transaction import listing, records
-from millbeck.coordinator.transaction.ending import Ending, end
+from millbeck.coordinator.transaction.ending import EndTransactionRequest, end
 from millbeck.coordinator.transaction.initialization import Initialisation, begin, initialise
 from millbeck.coordinator.transaction.markers import Markers, MarkerSender
 from millbeck.coordinator.transaction.records import TransactionRecord
-from millbeck.coordinator.transaction.status import Status, is_valid_transition
+from millbeck.coordinator.transaction.status import TransactionState, is_valid_transition
 from millbeck.coordinator.transaction.transaction import (
     EPOCH_BUMP_VERSION,
     NO_EPOCH,
@@ -141,7 +141,7 @@ class TransactionShard:
         if known is None:
             known = begin(asked, now_ms)
         after = initialise(known, asked, fence_version=self._fence_version(), now_ms=now_ms)
-        if after.status is Status.PREPARE_ABORT:
+        if after.status is TransactionState.PREPARE_ABORT:
             # The producer retries when the open transaction has ended.
             return self._decided(after, ConcurrentTransactions.code)
         answer = ProducerIdResult(*after.client)
@@ -166,7 +166,7 @@ class TransactionShard:
     ) -> Result[TransactionRecord, int]:
         """Add partitions; returns an error code, 0 for none."""
         known = self._writable(transactional_id, producer_id, producer_epoch)
-        if known.status is Status.ONGOING and all(each in known.partitions for each in partitions):
+        if known.status is TransactionState.ONGOING and all(each in known.partitions for each in partitions):
             return Result(response=NONE)
         after = known.with_partitions(partitions, client_version=client_version, now_ms=now_ms)
         return Result(records=[self._record(after)], response=NONE)
@@ -193,7 +193,7 @@ class TransactionShard:
             raise InvalidTxnState("the transaction is kept in order to be ended: partitions cannot be added to it")
         return known
 
-    def end(self, asked: Ending, now_ms: int) -> TransactionResult:
+    def end(self, asked: EndTransactionRequest, now_ms: int) -> TransactionResult:
         known = self._transactions.get(asked.transactional_id)
         if known is None:
             raise InvalidProducerIdMapping
@@ -279,8 +279,8 @@ class TransactionShard:
     def transactions(self) -> list[Transaction]:
         return list(self._transactions.values())
 
-    def counts(self) -> dict[Status, int]:
-        counts = dict.fromkeys(Status, 0)
+    def counts(self) -> dict[TransactionState, int]:
+        counts = dict.fromkeys(TransactionState, 0)
         for each in self._transactions.values():
             counts[each.status] += 1
         return counts

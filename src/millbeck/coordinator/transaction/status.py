@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Final
 
 
-class Status(IntEnum):
+class TransactionState(IntEnum):
     """Numbered as in the log; `shown` is the name that tools show."""
 
     EMPTY = 0
@@ -25,27 +25,35 @@ class Status(IntEnum):
     @property
     def is_prepared(self) -> bool:
         """Whether the outcome is decided but not all markers are written."""
-        return self in (Status.PREPARE_COMMIT, Status.PREPARE_ABORT)
+        return self in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
     @property
     def is_idle(self) -> bool:
         """Whether no transaction is in progress."""
-        return self in (Status.EMPTY, Status.COMPLETE_COMMIT, Status.COMPLETE_ABORT)
+        return self in (TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
 
 
-BY_NAME: Final = {status.shown: status for status in Status}
+BY_NAME: Final = {status.shown: status for status in TransactionState}
 
-FOLLOWS: Final[dict[Status, tuple[Status, ...]]] = {
-    Status.EMPTY: (Status.EMPTY, Status.ONGOING, Status.PREPARE_ABORT),
-    Status.ONGOING: (Status.ONGOING, Status.PREPARE_COMMIT, Status.PREPARE_ABORT),
-    Status.PREPARE_COMMIT: (Status.COMPLETE_COMMIT,),
-    Status.PREPARE_ABORT: (Status.COMPLETE_ABORT,),
-    Status.COMPLETE_COMMIT: (Status.EMPTY, Status.ONGOING, Status.PREPARE_ABORT),
-    Status.COMPLETE_ABORT: (Status.EMPTY, Status.ONGOING, Status.PREPARE_ABORT),
+FOLLOWS: Final[dict[TransactionState, tuple[TransactionState, ...]]] = {
+    TransactionState.EMPTY: (TransactionState.EMPTY, TransactionState.ONGOING, TransactionState.PREPARE_ABORT),
+    TransactionState.ONGOING: (
+        TransactionState.ONGOING,
+        TransactionState.PREPARE_COMMIT,
+        TransactionState.PREPARE_ABORT,
+    ),
+    TransactionState.PREPARE_COMMIT: (TransactionState.COMPLETE_COMMIT,),
+    TransactionState.PREPARE_ABORT: (TransactionState.COMPLETE_ABORT,),
+    TransactionState.COMPLETE_COMMIT: (
+        TransactionState.EMPTY,
+        TransactionState.ONGOING,
+        TransactionState.PREPARE_ABORT,
+    ),
+    TransactionState.COMPLETE_ABORT: (TransactionState.EMPTY, TransactionState.ONGOING, TransactionState.PREPARE_ABORT),
 }
 """A decided outcome is never reversed: a prepared state has a single successor. A transaction may be aborted before
 anything was written (transaction version 2)."""
 
 
-def is_valid_transition(before: Status, after: Status) -> bool:
+def is_valid_transition(before: TransactionState, after: TransactionState) -> bool:
     return after in FOLLOWS.get(before, ())

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from millbeck.coordinator.transaction.status import Status
+from millbeck.coordinator.transaction.status import TransactionState
 from millbeck.kernel.errors import ProducerFenced
 from millbeck.kernel.ids import TopicPartition
 from millbeck.kernel.units import INT_MAX
@@ -59,7 +59,7 @@ class Transaction:
     producer_id: int
     producer_epoch: int
     timeout_ms: int
-    status: Status = Status.EMPTY
+    status: TransactionState = TransactionState.EMPTY
     partitions: Mapping[TopicPartition, None] = field(default_factory=dict)
     start_timestamp_ms: int = NO_TIMESTAMP
     update_timestamp_ms: int = NO_TIMESTAMP
@@ -97,7 +97,7 @@ class Transaction:
 
     def is_timed_out(self, now_ms: int) -> bool:
         return (
-            self.status is Status.ONGOING
+            self.status is TransactionState.ONGOING
             and not self.is_without_timeout
             and self.start_timestamp_ms + self.timeout_ms < now_ms
         )
@@ -132,7 +132,7 @@ class Transaction:
             producer_epoch=epoch,
             last_producer_epoch=last_epoch,
             timeout_ms=timeout_ms,
-            status=Status.EMPTY,
+            status=TransactionState.EMPTY,
             partitions={},
             start_timestamp_ms=NO_TIMESTAMP,
             update_timestamp_ms=now_ms,
@@ -140,7 +140,7 @@ class Transaction:
 
     def kept(self, new_producer_id: int, *, timeout_ms: int, now_ms: int) -> Transaction:
         """The next state with the open transaction kept for a new producer to end; the old producer is fenced."""
-        assert self.status is Status.ONGOING, "only an open transaction can be kept"
+        assert self.status is TransactionState.ONGOING, "only an open transaction can be kept"
         after = self.client.bumped(new_producer_id)
         return replace(
             self,
@@ -157,9 +157,9 @@ class Transaction:
         """Add partitions; the first ones begin the transaction."""
         return replace(
             self,
-            status=Status.ONGOING,
+            status=TransactionState.ONGOING,
             partitions={**self.partitions, **dict.fromkeys(added)},
-            start_timestamp_ms=self.start_timestamp_ms if self.status is Status.ONGOING else now_ms,
+            start_timestamp_ms=self.start_timestamp_ms if self.status is TransactionState.ONGOING else now_ms,
             update_timestamp_ms=now_ms,
             previous_producer_id=self.producer_id,
             client_version=client_version,
@@ -174,12 +174,12 @@ class Transaction:
         is_bumped = client_version >= EPOCH_BUMP_VERSION
         return replace(
             self,
-            status=Status.PREPARE_COMMIT if is_committed else Status.PREPARE_ABORT,
+            status=TransactionState.PREPARE_COMMIT if is_committed else TransactionState.PREPARE_ABORT,
             producer_epoch=self.producer_epoch + 1 if is_bumped else self.producer_epoch,
             last_producer_epoch=self.producer_epoch if is_bumped else self.last_producer_epoch,
             previous_producer_id=self.producer_id,
             next_producer_id=next_producer_id,
-            start_timestamp_ms=self.start_timestamp_ms if self.status is Status.ONGOING else now_ms,
+            start_timestamp_ms=self.start_timestamp_ms if self.status is TransactionState.ONGOING else now_ms,
             update_timestamp_ms=now_ms,
             client_version=client_version,
         )
@@ -193,7 +193,7 @@ class Transaction:
         after = client.bumped(new_producer_id)
         return replace(
             self,
-            status=Status.PREPARE_COMMIT if is_committed else Status.PREPARE_ABORT,
+            status=TransactionState.PREPARE_COMMIT if is_committed else TransactionState.PREPARE_ABORT,
             producer_epoch=self._marker_epoch,
             last_producer_epoch=client.producer_epoch,
             previous_producer_id=client.producer_id,
@@ -215,7 +215,7 @@ class Transaction:
         is_rotated = after.producer_id != self.client.producer_id
         return replace(
             self,
-            status=Status.PREPARE_ABORT,
+            status=TransactionState.PREPARE_ABORT,
             producer_epoch=self._marker_epoch,
             last_producer_epoch=NO_EPOCH,
             previous_producer_id=self.client.producer_id,
@@ -235,7 +235,9 @@ class Transaction:
         has_next = self.next_producer_id != NO_PRODUCER_ID
         return replace(
             self,
-            status=Status.COMPLETE_COMMIT if self.status is Status.PREPARE_COMMIT else Status.COMPLETE_ABORT,
+            status=TransactionState.COMPLETE_COMMIT
+            if self.status is TransactionState.PREPARE_COMMIT
+            else TransactionState.COMPLETE_ABORT,
             producer_id=self.next_producer_id if has_next else self.producer_id,
             previous_producer_id=self.previous_producer_id if self.is_kept else self.producer_id,
             next_producer_id=NO_PRODUCER_ID,

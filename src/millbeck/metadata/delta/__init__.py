@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from millbeck.metadata.delta.metadata_delta import Fold, MetadataDelta, advance
+from millbeck.metadata.delta.metadata_delta import IncrementalReplay, MetadataDelta, advance
 
-__all__ = ["Fold", "MetadataDelta", "advance"]
+__all__ = ["IncrementalReplay", "MetadataDelta", "advance"]

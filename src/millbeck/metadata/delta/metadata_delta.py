@@ -64,12 +64,12 @@ def advance(
     image: MetadataImage, records: Iterable[MetadataRecord], *, offset: int, epoch: int, timestamp_ms: int
 ) -> tuple[MetadataImage, MetadataDelta]:
     """Return the image after ``records``, the last of which is at ``offset``, and the changes."""
-    fold = Fold(image)
+    fold = IncrementalReplay(image)
     fold.add(records)
     return fold.finish(offset=offset, epoch=epoch, timestamp_ms=timestamp_ms)
 
 
-class Fold:
+class IncrementalReplay:
     """Incremental `advance`, for more records than should be replayed without yielding to the event loop."""
 
     __slots__ = ("_delta", "_pending")

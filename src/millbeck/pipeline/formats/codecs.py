@@ -35,7 +35,7 @@ Read = Callable[[bytes], Any]
 Write = Callable[[Any], bytes]
 
 
-class Codec(Protocol):
+class RecordCodec(Protocol):
     """``reading`` and ``writing`` are called on the worker; the functions they return raise `BadRecord`."""
 
     @property

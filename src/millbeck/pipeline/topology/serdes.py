@@ -37,7 +37,7 @@ from millbeck.pipeline.formats.wire_format import HEADER_BYTES, MAGIC, framed
 from millbeck.pipeline.topology.records import type_of
 
 if TYPE_CHECKING:
-    from millbeck.pipeline.formats.codecs import Codec
+    from millbeck.pipeline.formats.codecs import RecordCodec
 
 _UNREADABLE = "_unreadable"
 _SHOWN_CHARACTERS = 60
@@ -245,7 +245,7 @@ def _unbound(name: str) -> Callable[[Column], Column]:
     return unbound
 
 
-def _coded(codec: Codec) -> Serde:
+def _coded(codec: RecordCodec) -> Serde:
     """A codec (`millbeck.pipeline.formats.codecs`) in Spark: a function over Arrow columns."""
     from pyspark.sql.pandas.functions import arrow_udf
     from pyspark.sql.pandas.types import to_arrow_type

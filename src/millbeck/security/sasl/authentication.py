@@ -131,7 +131,7 @@ class Run:
 Effect = AnswerApiVersions | Answer | Fail | Close | Run
 
 
-class State(Enum):
+class AuthenticationState(Enum):
     INITIAL = auto()
     HANDSHAKE = auto()
     EXCHANGE = auto()
@@ -145,7 +145,7 @@ class Authentication:
         """``renewed`` is the session of which this is the re-authentication."""
         self._mechanisms = mechanisms
         self._renewed = renewed
-        self.state = State.INITIAL if renewed is None else State.HANDSHAKE
+        self.state = AuthenticationState.INITIAL if renewed is None else AuthenticationState.HANDSHAKE
         self.expects_bare_tokens = False
         """Whether frames are tokens without a request header."""
         self._mechanism = ""
@@ -156,26 +156,26 @@ class Authentication:
         """Take the next frame, without its length."""
         effect = self._receive(frame, now_ms, wall_ms)
         if isinstance(effect, Fail | Close):
-            self.state = State.FAILED
+            self.state = AuthenticationState.FAILED
         return effect
 
     def resumed(self, work: Work, result: Any, now_ms: int, wall_ms: int) -> Effect:
         """Take the result of the work that `Run` named."""
-        assert self.state is State.EXCHANGE
+        assert self.state is AuthenticationState.EXCHANGE
         effect = self._advance(self._pending, lambda: work.then(result), now_ms, wall_ms)
         if isinstance(effect, Fail):
-            self.state = State.FAILED
+            self.state = AuthenticationState.FAILED
         return effect
 
     def _receive(self, frame: bytes, now_ms: int, wall_ms: int) -> Effect:
         match self.state:
-            case State.INITIAL | State.HANDSHAKE:
+            case AuthenticationState.INITIAL | AuthenticationState.HANDSHAKE:
                 return self._before_exchange(frame, now_ms, wall_ms)
-            case State.EXCHANGE if self.expects_bare_tokens:
+            case AuthenticationState.EXCHANGE if self.expects_bare_tokens:
                 return self._token(None, frame, now_ms, wall_ms)
-            case State.EXCHANGE:
+            case AuthenticationState.EXCHANGE:
                 return self._authenticate(frame, now_ms, wall_ms)
-            case State.WRONG_MECHANISM:
+            case AuthenticationState.WRONG_MECHANISM:
                 assert self._renewed is not None
                 return Fail(
                     reason=f"SASL mechanism '{self._mechanism}' requested by client is not supported for "
@@ -188,7 +188,11 @@ class Authentication:
         try:
             header = read_request_header(frame)
         except DecodeError as error:
-            if self.state is State.INITIAL and frame[:1] == bytes([_KERBEROS_TOKEN]) and GSSAPI in self._mechanisms:
+            if (
+                self.state is AuthenticationState.INITIAL
+                and frame[:1] == bytes([_KERBEROS_TOKEN])
+                and GSSAPI in self._mechanisms
+            ):
                 # A client of Kafka 0.9 begins with a token and without a handshake.
                 self.expects_bare_tokens = True
                 self._begin(GSSAPI)
@@ -196,7 +200,7 @@ class Authentication:
             return Close(f"expected a SASL handshake: {error}")
         if header.api_key == SASL_HANDSHAKE:
             return self._handshake(header, frame)
-        if header.api_key == API_VERSIONS and self.state is State.INITIAL:
+        if header.api_key == API_VERSIONS and self.state is AuthenticationState.INITIAL:
             return self._api_versions(header, frame)
         return Close(f"Unexpected Kafka request of type {APIS[header.api_key].name} during SASL handshake.")
 
@@ -212,7 +216,7 @@ class Authentication:
             if not is_named or all(
                 is_software_name(name) for name in (request.client_software_name, request.client_software_version)
             ):
-                self.state = State.HANDSHAKE
+                self.state = AuthenticationState.HANDSHAKE
         return AnswerApiVersions()
 
     def _handshake(self, header: RequestHeader, frame: bytes) -> Effect:
@@ -230,13 +234,13 @@ class Authentication:
         self.expects_bare_tokens = header.api_version == 0
         self._begin(name)
         if self._renewed is not None and name != self._renewed.mechanism:
-            self.state = State.WRONG_MECHANISM
+            self.state = AuthenticationState.WRONG_MECHANISM
         return Answer(header=header, content=response)
 
     def _begin(self, mechanism: str) -> None:
         self._mechanism = mechanism
         self._exchange = self._mechanisms[mechanism].begin()
-        self.state = State.EXCHANGE
+        self.state = AuthenticationState.EXCHANGE
 
     def _authenticate(self, frame: bytes, now_ms: int, wall_ms: int) -> Effect:
         try:
@@ -292,7 +296,7 @@ class Authentication:
         reauthenticate_ms = self._mechanisms[self._mechanism].reauthenticate_ms
         if reauthenticate_ms > 0:
             limits.append(reauthenticate_ms)
-        self.state = State.COMPLETE
+        self.state = AuthenticationState.COMPLETE
         return Session(
             principal=principal,
             mechanism=self._mechanism,

@@ -237,7 +237,7 @@ class Cleaner:
         best: tuple[Partition, LogToClean] | None = None
         ratios: dict[TopicPartition, float] = {}
         for partition in self._broker.topics.all_partitions():
-            await turns.give_way()
+            await turns.yield_to_loop()
             name = partition.name
             if name in self.uncleanable or name in self.running:
                 if name in self.dirty_ratios:

@@ -25,7 +25,7 @@ from millbeck.server.config.consistency import check_consistent
 from millbeck.server.config.listener_sasl import ListenerSasl, MechanismSettings, listener_sasl, peer_credentials
 from millbeck.server.config.peers import check_peer_listeners
 from millbeck.server.config.refused import check_available, check_tls_available
-from millbeck.server.config.roles import BROKER, CONTROLLER, Voter, check_roles, parse_voters
+from millbeck.server.config.roles import BROKER, CONTROLLER, QuorumVoter, check_roles, parse_voters
 from millbeck.server.config.sections.fetching import FetchOptions
 from millbeck.server.config.sections.listeners import ListenerOptions
 from millbeck.server.config.sections.log_upkeep import LogCleanerOptions, LogUpkeepOptions
@@ -191,7 +191,7 @@ class NodeConfig:
         return CONTROLLER in self.node.process_roles
 
     @property
-    def voters(self) -> tuple[Voter, ...]:
+    def voters(self) -> tuple[QuorumVoter, ...]:
         """The static voters; empty on a single node, and where the metadata log holds the voter set."""
         return parse_voters(self.quorum.voters)
 

@@ -22,7 +22,7 @@ PORT_MAX: Final = 65535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Voter:
+class QuorumVoter:
     """One entry of ``controller.quorum.voters``."""
 
     node_id: int
@@ -38,15 +38,15 @@ def parse_host_and_port(text: str, setting: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def parse_voters(entries: Sequence[str]) -> tuple[Voter, ...]:
+def parse_voters(entries: Sequence[str]) -> tuple[QuorumVoter, ...]:
     """Parse the static voters; returns them sorted by id."""
-    voters: dict[int, Voter] = {}
+    voters: dict[int, QuorumVoter] = {}
     for entry in entries:
         number, _, address = entry.partition("@")
         host, port = parse_host_and_port(address, "controller.quorum.voters")
         if int(number) in voters:
             raise InvalidConfig(f"controller.quorum.voters: node {number} is listed twice")
-        voters[int(number)] = Voter(node_id=int(number), host=host, port=port)
+        voters[int(number)] = QuorumVoter(node_id=int(number), host=host, port=port)
     return tuple(voters[number] for number in sorted(voters))
 
 
@@ -86,7 +86,7 @@ def check_roles(
 
 def _check_voters(
     node_id: int,
-    voters: Sequence[Voter],
+    voters: Sequence[QuorumVoter],
     bootstrap_servers: Sequence[str],
     *,
     is_broker: bool,

@@ -233,7 +233,7 @@ class ShardDriver(Generic[S, R]):
     async def _replay(self, loader: Loader) -> None:
         turns = TimeSlices(self._environment.clock)
         while self.host.state is ShardState.LOADING and not loader.advance():
-            await turns.give_way()
+            await turns.yield_to_loop()
 
 
 def _batches_of(chunk: bytes) -> Iterator[memoryview]:

@@ -15,7 +15,7 @@ from millbeck.coordinator.transaction.initialization import ProducerIdRequired
 from millbeck.coordinator.transaction.markers import Markers
 from millbeck.coordinator.transaction.records import TransactionRecord
 from millbeck.coordinator.transaction.shard import TransactionShard, TransactionShardOptions
-from millbeck.coordinator.transaction.status import Status
+from millbeck.coordinator.transaction.status import TransactionState
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.names import TRANSACTION_STATE_TOPIC
 from millbeck.kernel.timeline import SnapshotRegistry
@@ -110,7 +110,7 @@ class TransactionDriver(CoordinatorDriver[TransactionShard, TransactionRecord]):
 
     # Metrics
 
-    def counts(self) -> list[dict[Status, int]]:
+    def counts(self) -> list[dict[TransactionState, int]]:
         return [driver.host.shard.counts() for driver in self._active()]
 
     def load_times_ms(self) -> list[float]:

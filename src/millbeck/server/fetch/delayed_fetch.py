@@ -142,7 +142,7 @@ class DelayedFetch:
     def readable_grew(self, partition: Partition) -> None:
         self._wake()
 
-    def watermark_grew(self, partition: Partition) -> None:
+    def high_watermark_advanced(self, partition: Partition) -> None:
         """Not woken: the high watermark goes with the next reply."""
 
     def _wake(self) -> None:
@@ -256,7 +256,7 @@ class DelayedFetch:
         """Whether a follower that serves consumers must be sent a new high watermark without waiting for data."""
         return (
             self.follower_id >= 0
-            and self.call.broker.replication.around.wakes_followers
+            and self.call.broker.replication.context.wakes_followers
             and outcome.wanted.last_sent_high_watermark != outcome.info.high_watermark
         )
 
@@ -455,5 +455,5 @@ class DelayedFetch:
             if outcome.records_size:
                 session.served(wanted)
             elif not outcome.is_size_limited:
-                session.is_quiet(wanted)
+                session.mark_without_data(wanted)
         return is_changed or self.is_full

@@ -154,7 +154,7 @@ class FetchSession:
         if self.on_ready is not None:
             self.on_ready()
 
-    def watermark_grew(self, partition: Partition) -> None:
+    def high_watermark_advanced(self, partition: Partition) -> None:
         """Mark as ready without waking the fetch: a follower gets the high watermark with the next reply."""
         wanted = self._by_partition.get(partition)
         if wanted is not None:
@@ -168,7 +168,7 @@ class FetchSession:
             if order.pop(key, None) is not None:
                 order[key] = wanted
 
-    def is_quiet(self, wanted: CachedPartition) -> None:
+    def mark_without_data(self, wanted: CachedPartition) -> None:
         """Remove a partition without new data from ``ready`` until it grows or the client names it again."""
         self.ready.pop(wanted.key, None)
 

@@ -62,7 +62,7 @@ def _this_node(config: NodeConfig, directory_id: Uuid, host_name: Callable[[], s
     contacts it before it leads, and then it writes its address to the log itself (`raft.leading`).
     """
     is_settled = config.controller_addresses() and all(address.port for address in config.controller_addresses())
-    addresses = told_addresses(config, host_name)[:1] if is_settled else ()
+    addresses = initial_addresses(config, host_name)[:1] if is_settled else ()
     return Voter(
         node_id=config.node.node_id,
         directory_id=directory_id,
@@ -71,7 +71,7 @@ def _this_node(config: NodeConfig, directory_id: Uuid, host_name: Callable[[], s
     )
 
 
-def told_addresses(config: NodeConfig, host_name: Callable[[], str]) -> tuple[tuple[str, str, int], ...]:
+def initial_addresses(config: NodeConfig, host_name: Callable[[], str]) -> tuple[tuple[str, str, int], ...]:
     """The addresses of a controller that may not run yet: listener, host and port, the one used by other nodes first.
 
     ``host_name`` provides this host's name where a listener binds every interface. Nodes connect by the first of

@@ -1,9 +1,9 @@
 """Monitor of the event loop: its lag, its idle share, and the pauses of garbage collection.
 
 The event loop does the work of Kafka's request handler and network threads, so its idle share is exported under both of
-Kafka's idle percentages. Garbage collection is kept off the hot path: objects loaded at start are frozen (`settle`),
-and a full collection runs when the loop has been idle for a while. Also when idle, a thread returns memory freed in the
-allocator to the system.
+Kafka's idle percentages. Garbage collection is kept off the hot path: `freeze_loaded_objects` freezes what was loaded
+at start, and a full collection runs when the loop has been idle for a while. When idle, a thread also returns memory
+freed in the allocator to the system.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class EventLoopMonitor:
         self._measured_at = self._collected_at = self._gave_back_at = self._loop.time()
         self._arm()
 
-    def settle(self, give_back: Callable[[], asyncio.Future[None]] | None = None) -> None:
+    def freeze_loaded_objects(self, give_back: Callable[[], asyncio.Future[None]] | None = None) -> None:
         """Freeze all objects loaded so far (`gc.freeze`), and run full collections when idle.
 
         ``give_back`` starts returning freed memory to the system on a thread; it is called when idle.

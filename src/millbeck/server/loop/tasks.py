@@ -52,7 +52,7 @@ iteration."""
 
 
 class TimeSlices:
-    """The time slices of one long task: call `give_way` after each small step."""
+    """The time slices of one long task: call `yield_to_loop` after each small step."""
 
     __slots__ = ("_clock", "_ends_at")
 
@@ -60,7 +60,7 @@ class TimeSlices:
         self._clock = clock
         self._ends_at = clock.monotonic() + TURN_SECONDS
 
-    async def give_way(self) -> None:
+    async def yield_to_loop(self) -> None:
         """Yield to the event loop when the time slice is used up; shared state may change meanwhile."""
         if self._clock.monotonic() >= self._ends_at:
             await asyncio.sleep(0)

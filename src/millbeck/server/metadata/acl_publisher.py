@@ -37,8 +37,8 @@ class AclPublisher:
                 self._authorizer.change(removed, [entries[key] for key in changed if key in entries])
             else:
                 for _ in self._authorizer.replace(entries.values()):
-                    await slices.give_way()
+                    await slices.yield_to_loop()
             self._applied = entries
             for _ in self._permissions_changed():
-                await slices.give_way()
+                await slices.yield_to_loop()
         self.offset = image.offset

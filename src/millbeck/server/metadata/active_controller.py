@@ -45,7 +45,7 @@ class ActiveController:
     async def _work(self, epoch: int) -> None:
         while self._epoch == epoch:
             try:
-                await self._wait_for_duty()
+                await self._wait_for_periodic_task()
                 if self._epoch == epoch:
                     await self._do_duties()
             except NotController:
@@ -56,7 +56,7 @@ class ActiveController:
                 return
             except Exception as error:
                 # Back off from the failed task only; other due tasks still run.
-                self._broker.controller.duty_failed(error, now_ms=self._now_ms())
+                self._broker.controller.task_failed(error, now_ms=self._now_ms())
                 await asyncio.sleep(FAILURE_PAUSE_SECONDS)
 
     async def _remove_expired_tokens(self, epoch: int) -> None:
@@ -75,13 +75,13 @@ class ActiveController:
     def _expired_tokens(self, image: MetadataImage) -> Steps[Result[None]]:
         return self._broker.controller.tokens.remove_expired(image, now_ms=self._broker.environment.clock.wall_ms())
 
-    async def _wait_for_duty(self) -> None:
+    async def _wait_for_periodic_task(self) -> None:
         broker, now_ms = self._broker, self._now_ms()
-        due_ms = broker.controller.next_duty_ms(broker.quorum.image, now_ms=now_ms)
+        due_ms = broker.controller.next_task_ms(broker.quorum.image, now_ms=now_ms)
         await asyncio.sleep(max(due_ms - now_ms, 0) / 1000)
-        broker.controller.duty_begun(now_ms=self._now_ms())
+        broker.controller.task_begun(now_ms=self._now_ms())
 
     async def _do_duties(self) -> None:
         broker = self._broker
-        while await broker.quorum.submit(lambda image: broker.controller.duty(image, now_ms=self._now_ms())):
+        while await broker.quorum.submit(lambda image: broker.controller.periodic_task(image, now_ms=self._now_ms())):
             pass

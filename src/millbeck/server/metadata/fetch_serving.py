@@ -54,7 +54,7 @@ class FetchServing:
         else:
             self._answer(token, self._reply(machine, b""))
 
-    def look_again(self, machine: QuorumMachine) -> None:
+    def evaluate_again(self, machine: QuorumMachine) -> None:
         """Evaluate the parked fetches again: new records, a new high watermark, or lost leadership."""
         if not self._parked:
             return

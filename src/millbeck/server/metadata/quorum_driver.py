@@ -38,7 +38,7 @@ from millbeck.kernel.errors import (
 )
 from millbeck.kernel.ids import ZERO_UUID
 from millbeck.metadata.batches import BatchTooLarge, MetadataBatchWriter, control_batch
-from millbeck.metadata.delta import Fold, MetadataDelta, advance
+from millbeck.metadata.delta import IncrementalReplay, MetadataDelta, advance
 from millbeck.metadata.fault import MetadataFault
 from millbeck.metadata.features import LATEST_METADATA_VERSION, METADATA_TRANSACTIONS_FROM, METADATA_VERSION
 from millbeck.metadata.image import MetadataImage
@@ -178,7 +178,7 @@ class QuorumDriver:
             deliver=self._deliver,
             on_failed=self._commit_failed,
         )
-        self._serving = FetchServing(environment, log, self.settings, spawn=spawn, answer=self._settle)
+        self._serving = FetchServing(environment, log, self.settings, spawn=spawn, answer=self._complete)
         self._peers: RaftClient | None = None
         self._events: deque[Event] = deque()
         self._answers: dict[int, asyncio.Future[Response]] = {}
@@ -413,7 +413,7 @@ class QuorumDriver:
         self._deliver(event(self._token))
         return await future
 
-    def _settle(self, token: int, reply: Response) -> None:
+    def _complete(self, token: int, reply: Response) -> None:
         future = self._answers.pop(token, None)
         if future is not None and not future.done():
             future.set_result(reply)
@@ -462,7 +462,7 @@ class QuorumDriver:
             except StopIteration as end:
                 value: T = end.value
                 return value
-            await turns.give_way()
+            await turns.yield_to_loop()
             self._check_active()
             if self.epoch != epoch:
                 raise NotController
@@ -510,7 +510,7 @@ class QuorumDriver:
         """Append all or nothing; raises `BatchTooLarge`, `MetadataFault`."""
         now_ms = self.environment.clock.wall_ms()
         before = self.commits.appended_image
-        fold = Fold(before)
+        fold = IncrementalReplay(before)
         metadata_version = before.features.metadata_version or LATEST_METADATA_VERSION
         writer = MetadataBatchWriter(timestamp_ms=now_ms, metadata_version=metadata_version)
         for start in range(0, len(records), RECORDS_AT_ONCE):
@@ -532,7 +532,7 @@ class QuorumDriver:
         except ApiError as error:
             raise self._fail(f"the metadata log can not be written: {error}", error) from error
         if self.machine is not None:
-            self._serving.look_again(self.machine)
+            self._serving.evaluate_again(self.machine)
 
     def _begin_deciding(self, machine: QuorumMachine) -> None:
         """Everything before this epoch is published: take decisions, once what a new leader has to say is committed."""
@@ -590,7 +590,7 @@ class QuorumDriver:
             if lost_epoch >= 0:
                 for lost in self._on_lost:
                     lost(lost_epoch)
-        self._serving.look_again(machine)
+        self._serving.evaluate_again(machine)
 
     # Stepping.
 
@@ -651,7 +651,7 @@ class QuorumDriver:
                 self._events.appendleft(await self._log_writer.truncate(effect.offset))
             case MoveHighWatermark():
                 self.commits.moved(effect.high_watermark)
-                self._serving.look_again(machine)
+                self._serving.evaluate_again(machine)
             case ChangeLeader():
                 who = "nobody" if effect.leader.node_id < 0 else f"node {effect.leader.node_id}"
                 logger.info("%s leads the quorum in epoch %d", who, effect.leader.epoch)
@@ -660,7 +660,7 @@ class QuorumDriver:
             case SendRequest():
                 self._send(effect)
             case SendResponse():
-                self._settle(effect.token, effect.reply)
+                self._complete(effect.token, effect.reply)
             case ServeFetch():
                 self._serving.serve(machine, effect.token, effect.ask)
             case ServeSnapshot():

@@ -14,7 +14,7 @@ from itertools import islice
 
 from millbeck.kernel.environment import Environment
 from millbeck.metadata.batches import read_in_pieces
-from millbeck.metadata.delta import Fold, MetadataDelta, advance
+from millbeck.metadata.delta import IncrementalReplay, MetadataDelta, advance
 from millbeck.metadata.image import EMPTY, MetadataImage
 from millbeck.metadata.records import MetadataRecord
 from millbeck.server.loop.tasks import TimeSlices
@@ -56,14 +56,14 @@ class MetadataReplay:
         async with self.is_reading:
             turns = TimeSlices(self._clock)
             snapshot, self._snapshot = self._snapshot, None
-            fold = Fold(image if snapshot is None else EMPTY)
+            fold = IncrementalReplay(image if snapshot is None else EMPTY)
             offset, epoch, timestamp_ms = image.offset, image.epoch, image.timestamp_ms
             size_bytes = 0
             if snapshot is not None:
                 remaining = iter(snapshot.content.records)
                 while piece := list(islice(remaining, _PIECE_COUNT)):
                     fold.add(piece)
-                    await turns.give_way()
+                    await turns.yield_to_loop()
                 position = snapshot.id.end_offset
                 offset, epoch = position - 1, snapshot.id.epoch
                 timestamp_ms = snapshot.content.last_contained_log_timestamp
@@ -71,10 +71,10 @@ class MetadataReplay:
                 batch, pieces = read_in_pieces(view, _PIECE_COUNT)
                 for some in pieces:
                     fold.add(some)
-                    await turns.give_way()
+                    await turns.yield_to_loop()
                 offset, epoch, timestamp_ms = batch.last_offset, batch.epoch, batch.timestamp_ms
                 size_bytes += batch.size_bytes
-                await turns.give_way()
+                await turns.yield_to_loop()
             made, delta = fold.finish(offset=offset, epoch=epoch, timestamp_ms=timestamp_ms)
             if snapshot is not None and image is not EMPTY:
                 made, delta = step_to(image, made)

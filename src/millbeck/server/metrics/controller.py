@@ -53,7 +53,7 @@ class ElectionWatch:
             self.from_eligible += found.from_eligible
             if found.elections:
                 self._times_ms.record_many(took_ms, found.elections)
-            await turns.give_way()
+            await turns.yield_to_loop()
 
 
 class ClusterCounts:

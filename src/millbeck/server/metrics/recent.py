@@ -12,7 +12,7 @@ from typing import Final
 WINDOW_SECONDS: Final = 60.0
 
 
-class WindowedRate:
+class RecentRate:
     """The recent growth rate of a counter, per second."""
 
     __slots__ = ("_earlier", "_latest")

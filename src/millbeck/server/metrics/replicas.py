@@ -14,7 +14,7 @@ from millbeck.metadata.image import EMPTY, MetadataImage, PartitionRegistration
 from millbeck.replication.fetcher import FetcherState as FetchState
 from millbeck.replication.partition import NO_LEADER
 from millbeck.server.broker_lifecycle import BrokerLifecycleState
-from millbeck.server.metrics.recent import WindowedRate
+from millbeck.server.metrics.recent import RecentRate
 from millbeck.server.metrics.tables import declare_single
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class LeaderPartitionCounts(NamedTuple):
 
 
 class LeaderPartitions:
-    """The partitions led by this broker, with counts; evaluated again by `look` when the image has changed."""
+    """The partitions led by this broker, with counts; evaluated again by `evaluate` when the image has changed."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -75,7 +75,7 @@ class LeaderPartitions:
         self.all: list[LeaderPartition] = []
         self.counts = LeaderPartitionCounts()
 
-    def look(self) -> Iterator[None]:
+    def evaluate(self) -> Iterator[None]:
         """Evaluate a new image; yields where the event loop may run. The old results stay until it is complete."""
         image = self._broker.image
         if image is self._image:
@@ -178,7 +178,7 @@ def _declare_counts(registry: Registry, broker: Broker, led: LeaderPartitions) -
     for name, help_text, read in table:
 
         def rows(read: Callable[[], int] = read) -> RowsInParts:
-            yield from led.look()
+            yield from led.evaluate()
             yield (), read()
 
         registry.callback_gauge(prefix + name, help_text, [], rows, in_parts=True)
@@ -244,7 +244,7 @@ def _declare_partitions(registry: Registry, led: LeaderPartitions) -> None:
     for name, help_text, number in table:
 
         def rows(number: Callable[[LeaderPartition], int] = number) -> RowsInParts:
-            yield from led.look()
+            yield from led.evaluate()
             for each in led.all:
                 yield (each.topic, each.partition), number(each)
 
@@ -335,7 +335,7 @@ class FetchRates:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._rates: dict[tuple[int, int], tuple[FetcherConnection, WindowedRate]] = {}
+        self._rates: dict[tuple[int, int], tuple[FetcherConnection, RecentRate]] = {}
 
     def read_slowest(self) -> float:
         now_s = self._broker.environment.clock.monotonic()
@@ -344,7 +344,7 @@ class FetchRates:
         for key, line in self._broker.replication.fetchers.lines.items():
             known, rate = before.get(key, (None, None))
             if rate is None or known is not line:
-                rate = WindowedRate(line.requests, now_s)
+                rate = RecentRate(line.requests, now_s)
             self._rates[key] = (line, rate)
             found.append(rate.read(line.requests, now_s))
         return min(found, default=0.0)

@@ -28,7 +28,7 @@ log: Final = logging.getLogger("kafka.authorizer.logger")
 """The name under which Kafka logs decisions."""
 
 
-class Asking(Protocol):
+class AuthorizedCall(Protocol):
     """The part of a call that a decision is about."""
 
     @property
@@ -42,7 +42,7 @@ class Asking(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AuthorizedResource:
     operation: Operation
     resource_type: ResourceType
     name: str
@@ -58,7 +58,7 @@ class Authorization:
         """Read once: decisions that allow are made on the data path."""
         self.denied_count = 0
 
-    def decided(self, call: Asking, asked: Asked, *, is_allowed: bool) -> bool:
+    def decided(self, call: AuthorizedCall, asked: AuthorizedResource, *, is_allowed: bool) -> bool:
         """Log and count a decision, and return what is done: in a dry run everything is allowed."""
         if not is_allowed:
             self.denied_count += 1
@@ -66,11 +66,11 @@ class Authorization:
             self._log(call, asked, is_allowed)
         return is_allowed or self.is_dry_run
 
-    def is_any_allowed(self, call: Asking, operation: Operation, resource_type: ResourceType) -> bool:
+    def is_any_allowed(self, call: AuthorizedCall, operation: Operation, resource_type: ResourceType) -> bool:
         authorizer = self._broker.authorizer
         return self.is_dry_run or authorizer.authorize_any(call.principal, call.peer_host, operation, resource_type)
 
-    def allowed_operations(self, call: Asking, resource_type: ResourceType, name: str) -> int:
+    def allowed_operations(self, call: AuthorizedCall, resource_type: ResourceType, name: str) -> int:
         """The bit field of operations that a client may do on a resource; 0 for the cluster if it may not describe
         it."""
         authorizer = AllowAll() if self.is_dry_run else self._broker.authorizer
@@ -80,7 +80,7 @@ class Authorization:
             return 0
         return authorized_operations(authorizer, call.principal, call.peer_host, resource_type, name)
 
-    def _log(self, call: Asking, asked: Asked, is_allowed: bool) -> None:
+    def _log(self, call: AuthorizedCall, asked: AuthorizedResource, is_allowed: bool) -> None:
         authorizer = self._broker.authorizer
         based_on = ""
         if isinstance(authorizer, StandardAuthorizer):

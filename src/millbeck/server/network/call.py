@@ -9,7 +9,7 @@ from millbeck.kernel.environment import Part
 from millbeck.kernel.errors import ApiError, UnknownServerError
 from millbeck.security.authorizer import CLUSTER_NAME, AllowAll, Operation, ResourceType
 from millbeck.security.principal import Principal
-from millbeck.server.network.authorization import Asked
+from millbeck.server.network.authorization import AuthorizedResource
 from millbeck.server.network.connection import Connection, PendingReply, release_slices
 from millbeck.wire import codec
 from millbeck.wire.framing import response_prefix
@@ -167,7 +167,7 @@ class Call(PendingReply):
         if is_allowed and not broker.decisions.logs_allowed:
             return True
         return broker.decisions.decided(
-            self, Asked(operation, resource_type, name, is_filter=is_filter), is_allowed=is_allowed
+            self, AuthorizedResource(operation, resource_type, name, is_filter=is_filter), is_allowed=is_allowed
         )
 
     def may_any(self, operation: Operation, resource_type: ResourceType) -> bool:

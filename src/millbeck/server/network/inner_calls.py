@@ -14,7 +14,7 @@ from millbeck.client.apis import call_of
 from millbeck.kernel.errors import ApiError, InvalidRequest, NotController, UnknownServerError
 from millbeck.security.authorizer import Operation, ResourceType
 from millbeck.security.principal import Principal
-from millbeck.server.network.authorization import Asked
+from millbeck.server.network.authorization import AuthorizedResource
 from millbeck.server.network.route import Route
 from millbeck.wire.api_keys import APIS
 
@@ -72,7 +72,7 @@ class InnerCall:
         broker = self.broker
         is_allowed = broker.authorizer.authorize(self.principal, self.peer_host, operation, resource_type, name)
         return broker.decisions.decided(
-            self, Asked(operation, resource_type, name, is_filter=is_filter), is_allowed=is_allowed
+            self, AuthorizedResource(operation, resource_type, name, is_filter=is_filter), is_allowed=is_allowed
         )
 
     def authorized_operations(self, resource_type: ResourceType, name: str) -> int:

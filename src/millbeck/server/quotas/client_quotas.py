@@ -23,7 +23,7 @@ from millbeck.kernel.errors import ThrottlingQuotaExceeded
 from millbeck.metadata.image.client_quotas import ClientQuotasImage
 from millbeck.server.config.sections.quotas import QuotaOptions
 from millbeck.server.quotas.connections import ConnectionRates
-from millbeck.server.quotas.limits import Bucket, Limit, Limits
+from millbeck.server.quotas.limits import Bucket, Limit, QuotaLimits
 from millbeck.server.quotas.rates import TokenBucket, WindowedRate
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ EXEMPT_APIS: Final = frozenset({17, 18, 27, 36, 83, 84, 85, 86, 87})
 """Log-in, the versions of APIs, and what only brokers ask."""
 
 
-class Client(Protocol):
+class QuotaClient(Protocol):
     """The part of a call that says whose quota counts."""
 
     @property
@@ -46,21 +46,21 @@ class Client(Protocol):
     def client_id(self) -> str | None: ...
 
 
-class Api(Protocol):
+class QuotaApi(Protocol):
     """The part of a handler that matters here."""
 
     @property
     def api_key(self) -> int: ...
 
 
-class Call(Client, Protocol):
+class QuotaCall(QuotaClient, Protocol):
     """The part of a request in flight that matters here."""
 
     @property
-    def handler(self) -> Api: ...
+    def handler(self) -> QuotaApi: ...
 
 
-class Connection(Protocol):
+class QuotaConnection(Protocol):
     """The part of a connection that matters here."""
 
     muted_until_ms: int
@@ -77,10 +77,10 @@ class ClientQuotas:
         make_rate = partial(
             WindowedRate, samples=options.quota_window_num, window_ms=options.quota_window_size_seconds * 1000
         )
-        self.produce: Limits[WindowedRate] = Limits(PRODUCER_BYTE_RATE, make_rate)
-        self.fetch: Limits[WindowedRate] = Limits(CONSUMER_BYTE_RATE, make_rate)
-        self.request: Limits[WindowedRate] = Limits(REQUEST_PERCENTAGE, make_rate)
-        self.mutation: Limits[TokenBucket] = Limits(
+        self.produce: QuotaLimits[WindowedRate] = QuotaLimits(PRODUCER_BYTE_RATE, make_rate)
+        self.fetch: QuotaLimits[WindowedRate] = QuotaLimits(CONSUMER_BYTE_RATE, make_rate)
+        self.request: QuotaLimits[WindowedRate] = QuotaLimits(REQUEST_PERCENTAGE, make_rate)
+        self.mutation: QuotaLimits[TokenBucket] = QuotaLimits(
             CONTROLLER_MUTATION_RATE,
             partial(
                 TokenBucket,
@@ -109,7 +109,7 @@ class ClientQuotas:
 
     # produce and fetch
 
-    def produced(self, call: Call, size_bytes: int, *, is_answered: bool) -> int:
+    def produced(self, call: QuotaCall, size_bytes: int, *, is_answered: bool) -> int:
         """Count the bytes of a produce request; how long its client has to wait."""
         now_ms = self._deadlines.now_ms()
         limit = _limit_of(self.produce, call, now_ms)
@@ -119,12 +119,12 @@ class ClientQuotas:
             wait_ms = limit.bucket.throttle_ms(limit.quota, now_ms)
         return max(wait_ms, self.request_wait_ms(call)) if is_answered else wait_ms
 
-    def fetch_bytes_max(self, call: Call) -> int | None:
+    def fetch_bytes_max(self, call: QuotaCall) -> int | None:
         """The most that one fetch may return: what the quota gives in all full windows. None: any number."""
         limit = _limit_of(self.fetch, call, self._deadlines.now_ms())
         return None if limit is None else max(1, int(limit.quota * self._fetch_window_s))
 
-    def fetched(self, call: Call, size_bytes: int) -> int:
+    def fetched(self, call: QuotaCall, size_bytes: int) -> int:
         """Count the bytes of a fetch response, unless the client has to wait; how long.
 
         A batch larger than all the quota gives in its windows passes when nothing else was fetched in them.
@@ -141,7 +141,7 @@ class ClientQuotas:
                 limit.bucket.record(-size_bytes, now_ms)
         return wait_ms
 
-    def share_fetched(self, call: Call, size_bytes: int) -> int:
+    def share_fetched(self, call: QuotaCall, size_bytes: int) -> int:
         """Count the bytes of a share fetch's response, which is sent: its records are locked for the client already."""
         now_ms = self._deadlines.now_ms()
         limit = _limit_of(self.fetch, call, now_ms)
@@ -152,7 +152,7 @@ class ClientQuotas:
 
     # time of the event loop
 
-    def handled(self, call: Call, seconds: float) -> None:
+    def handled(self, call: QuotaCall, seconds: float) -> None:
         """Count the time that handling a request took on the event loop; 100 is all of it."""
         if call.handler.api_key in EXEMPT_APIS:
             return
@@ -161,7 +161,7 @@ class ClientQuotas:
         if limit is not None:
             limit.bucket.record(seconds * 100, now_ms)
 
-    def request_wait_ms(self, call: Call) -> int:
+    def request_wait_ms(self, call: QuotaCall) -> int:
         """How long a client has to wait for the time that its requests have taken, this one not included."""
         if call.handler.api_key in EXEMPT_APIS:
             return 0
@@ -173,13 +173,13 @@ class ClientQuotas:
 
     # partitions created and deleted
 
-    def mutations(self, client: Client, *, is_strict: bool) -> Mutations:
+    def mutations(self, client: QuotaClient, *, is_strict: bool) -> Mutations:
         limit = _limit_of(self.mutation, client, self._deadlines.now_ms())
         return Mutations(limit, self._deadlines.now_ms, is_strict=is_strict)
 
     # waiting
 
-    def mute(self, connection: Connection, wait_ms: int) -> None:
+    def mute(self, connection: QuotaConnection, wait_ms: int) -> None:
         """Read nothing from a connection for this long; a longer wait that has begun goes on."""
         until_ms = self._deadlines.now_ms() + wait_ms
         self.throttled_count += 1
@@ -191,7 +191,7 @@ class ClientQuotas:
         connection.mute(until_ms)
         self._deadlines.after(wait_ms, partial(self._unmute, connection, until_ms))
 
-    def _unmute(self, connection: Connection, until_ms: int) -> None:
+    def _unmute(self, connection: QuotaConnection, until_ms: int) -> None:
         if connection.muted_until_ms == until_ms:
             self.muted_count -= 1
             connection.unmute()
@@ -227,5 +227,5 @@ class Mutations:
 UNLIMITED: Final = Mutations(None, lambda: 0, is_strict=False)
 
 
-def _limit_of(limits: Limits[B], client: Client, now_ms: int) -> Limit[B] | None:
+def _limit_of(limits: QuotaLimits[B], client: QuotaClient, now_ms: int) -> Limit[B] | None:
     return limits.of(client.principal.name, client.client_id or "", now_ms) if limits.is_set else None

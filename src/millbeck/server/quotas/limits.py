@@ -38,7 +38,7 @@ class Limit(Generic[B]):
         self.bucket = bucket
 
 
-class Limits(Generic[B]):
+class QuotaLimits(Generic[B]):
     def __init__(self, key: str, make_bucket: Callable[[], B]) -> None:
         """``key`` is the quota's name, such as ``producer_byte_rate``."""
         self.key = key

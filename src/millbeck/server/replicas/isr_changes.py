@@ -77,16 +77,16 @@ class IsrChangeDriver:
         *,
         broker_epoch: Callable[[], int],
         lag_ms_max: Callable[[], int],
-        looked: Callable[[], None] = lambda: None,
+        checked: Callable[[], None] = lambda: None,
     ) -> None:
-        """``looked`` is called after each check."""
+        """``checked`` is called after each check."""
         self._clock = context.environment.clock
         self._send = send
         self._node_id = context.node_id
         self._broker_epoch = broker_epoch
         self._partitions = context.topics.all_partitions
         self._lag_ms_max = lag_ms_max
-        self._looked = looked
+        self._checked = checked
         self._spawn = context.spawn
         self._isolation = context.isolation
         self._proposed: dict[Partition, IsrProposal] = {}
@@ -112,9 +112,9 @@ class IsrChangeDriver:
     async def _check_repeatedly(self) -> None:
         while True:
             await asyncio.sleep(max(self._lag_ms_max(), 2) / 2000)
-            await self.look()
+            await self.check()
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """Withdraw rejected proposals, resend those overtaken by newer state, and remove lagging followers."""
         refused, self._refused = self._refused, {}
         for partition, proposal in refused.items():
@@ -126,8 +126,8 @@ class IsrChangeDriver:
         turns = TimeSlices(self._clock)
         for partition in list(self._partitions()):
             self._isolation.run(("check of followers", partition.name), partition.maybe_shrink_isr)
-            await turns.give_way()
-        self._isolation.run("check of followers", self._looked)
+            await turns.yield_to_loop()
+        self._isolation.run("check of followers", self._checked)
 
     # Sending.
 

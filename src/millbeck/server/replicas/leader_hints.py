@@ -20,7 +20,7 @@ ABOUT_LEADERS: Final = (NotLeaderOrFollower.code, FencedLeaderEpoch.code)
 """Error codes whose response carries the current leader."""
 
 
-class Leader(NamedTuple):
+class LeaderHint(NamedTuple):
     leader_id: int
     leader_epoch: int
 
@@ -34,16 +34,20 @@ class NodeAddress(NamedTuple):
     rack: str | None
 
 
-def leader_of(broker: Broker, topic: str | Uuid, index: int) -> Leader | None:
+def leader_of(broker: Broker, topic: str | Uuid, index: int) -> LeaderHint | None:
     """The leader with the newest epoch, from the metadata image or the local partition; None without a leader."""
     topics, here = broker.image.topics, broker.topics
     image = topics.named(topic) if isinstance(topic, str) else topics.with_id(topic)
     registration = None if image is None else image.partitions.get(index)
     local = here.by_name.get(topic) if isinstance(topic, str) else here.by_id.get(topic)
     partition = None if local is None else local.partitions.get(index)
-    leader = Leader(NO_LEADER, -1) if registration is None else Leader(registration.leader, registration.leader_epoch)
+    leader = (
+        LeaderHint(NO_LEADER, -1)
+        if registration is None
+        else LeaderHint(registration.leader, registration.leader_epoch)
+    )
     if partition is not None and partition.leader_epoch > leader.leader_epoch:
-        leader = Leader(partition.leader_id, partition.leader_epoch)
+        leader = LeaderHint(partition.leader_id, partition.leader_epoch)
     return None if leader.leader_id == NO_LEADER else leader
 
 

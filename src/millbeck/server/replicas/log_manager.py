@@ -119,7 +119,7 @@ class LogManager(LogUpkeep):
             else:
                 await self._wait_for_repair(TopicPartition(before.name, index))
                 self._remove_reassigned(before.topic_id, index, changes)
-            await turns.give_way()
+            await turns.yield_to_loop()
         broker.image = broker.topics.image = image
         await broker.replication.on_metadata_update(delta, changes, turns)
         return changes
@@ -161,7 +161,7 @@ class LogManager(LogUpkeep):
             opened,
             broker.turn,
             written=self._written,
-            around=broker.replication.around,
+            context=broker.replication.context,
             isr_changes=broker.replication.isr_changes,
             high_watermark=self._high_watermarks.pop(key, 0),
         )
@@ -187,7 +187,7 @@ class LogManager(LogUpkeep):
             # Reporting its real directory would make it electable.
             return
         if registered == LOST_DIRECTORY:
-            self._broker.replication.mending.was_lost(partition)
+            self._broker.replication.repair.was_lost(partition)
         elif meta is not None:
             is_choice = len(self.directories) > 1
             self._broker.replication.is_in(partition, meta.directory_id, registered, is_choice=is_choice)
@@ -279,7 +279,7 @@ class LogManager(LogUpkeep):
             return
         broker.topics.remove(topic)
         for index in list(topic.partitions):
-            await turns.give_way()
+            await turns.yield_to_loop()
             await self._wait_for_repair(TopicPartition(topic.name, index))
             # One by one: freeing thousands of partitions with their topic holds the loop for milliseconds.
             partition = topic.partitions.pop(index)
@@ -336,14 +336,14 @@ class LogManager(LogUpkeep):
 
     async def _reconfigure(self, image: MetadataImage, turns: TimeSlices) -> None:
         for topic in list(self._broker.topics.by_name.values()):
-            await turns.give_way()
+            await turns.yield_to_loop()
             config = self.topic_config(image, topic.name)
             if config != topic.config:
                 topic.config = config
                 topic.rules = rules_of(config)
                 for partition in list(topic.partitions.values()):
                     partition.log.update_config(config)
-                    await turns.give_way()
+                    await turns.yield_to_loop()
 
     # repair, truncation, moves
 
@@ -355,7 +355,7 @@ class LogManager(LogUpkeep):
     async def _run_repair(self) -> None:
         """Run the repair check in a task of its own: the code that found the damage may be serving a request."""
         self._is_repair_scheduled = False
-        self._broker.replication.mending.look()
+        self._broker.replication.repair.check()
 
     async def truncate(
         self,
@@ -398,7 +398,7 @@ class LogManager(LogUpkeep):
     def delete_directory_later(self, removal: DirectoryDeletion) -> None:
         self._remove_later(removal)
 
-    async def mend(self, partition: Partition) -> bool:
+    async def repair_log(self, partition: Partition) -> bool:
         """Reopen a damaged log, truncated before its first bad batch; False when the partition now leads or is gone.
 
         Raises OSError, `KafkaStorageError`.
@@ -413,14 +413,14 @@ class LogManager(LogUpkeep):
             return False
         ended = self._repairing[partition.name] = asyncio.Event()
         try:
-            mending = directory.mending_job(damaged, now_ms=self._broker.now_ms())
-            mended = await self._broker.in_thread(mending.run)
+            repairing = directory.repair_job(damaged, now_ms=self._broker.now_ms())
+            repaired = await self._broker.in_thread(repairing.run)
         finally:
             del self._repairing[partition.name]
             ended.set()
         if partition.is_leader or directory.logs.get(partition.name) is not damaged:
             return False
-        log = directory.finish_mending(damaged, mended, now_ms=self._broker.now_ms())
+        log = directory.finish_repair(damaged, repaired, now_ms=self._broker.now_ms())
         if log is not damaged:
             partition.replace_log(log)
         return not log.is_offline

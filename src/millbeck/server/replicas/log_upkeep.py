@@ -132,7 +132,7 @@ class LogUpkeep:
         for partition in self._broker.topics.all_partitions():
             if partition.log.end_offset > partition.log.flushed_offset and not partition.log.is_offline:
                 await self.flush(partition)
-            await turns.give_way()
+            await turns.yield_to_loop()
         # Building the checkpoint job visits every log, too: yield before it.
         await asyncio.sleep(0)
         for directory in self.directories:
@@ -157,7 +157,7 @@ class LogUpkeep:
         watermarks: dict[LogDirectory, dict[TopicPartition, int]] = {}
         turns = TimeSlices(self._broker.environment.clock)
         for partition in self._broker.topics.all_partitions():
-            await turns.give_way()
+            await turns.yield_to_loop()
             directory = self._directory_of.get(partition.name)
             if directory is not None and directory.offline_reason is None:
                 watermarks.setdefault(directory, {})[partition.name] = partition.high_watermark

@@ -37,9 +37,9 @@ class ReplicaRepair:
         """Replicas that were already lost when this process started, while their logs are being verified."""
         self._full: dict[LogDirectory, None] = {}
         """Directories in which an append failed because the disk is full."""
-        self.mended = 0
+        self.repaired = 0
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Check for damaged logs, and for free space on full disks; run periodically and after each metadata image."""
         self._broker.logs.retry_failed_creations(ROOM_BYTES)
         for directory in [each for each in self._full if self._has_room_in(each)]:
@@ -84,7 +84,7 @@ class ReplicaRepair:
         """Whether the replica was reported to the controller as being in a lost directory."""
         return partition in self._reported
 
-    def gone(self, partition: Partition) -> None:
+    def on_removed(self, partition: Partition) -> None:
         self._reported.pop(partition, None)
         self._verifying.pop(partition, None)
 
@@ -102,7 +102,7 @@ class ReplicaRepair:
             partition.log.mark_offline(f"it cannot be read: {error}")
         if partition in self._verifying:
             del self._verifying[partition]
-            self.look()
+            self.check()
 
     def _report(self, partition: Partition, reason: str) -> None:
         """Tell the controller that this replica is offline."""
@@ -115,7 +115,7 @@ class ReplicaRepair:
                 # Not before: a node that starts does not know yet which replicas are in sync.
                 self._log_lost(partition, reason)
                 self._reported[partition] = True
-                self.look()
+                self.check()
 
         self._assignments.assign(_replica(partition), LOST_DIRECTORY, known)
 
@@ -152,14 +152,14 @@ class ReplicaRepair:
 
     async def _repair(self, partition: Partition) -> None:
         try:
-            is_mended = await self._broker.logs.mend(partition)
+            is_mended = await self._broker.logs.repair_log(partition)
         except (OSError, ApiError) as error:
             log.error("cannot repair the log of %s: %s", partition.name, error)
             is_mended = False
         if partition not in self._reported:
             return
         if is_mended:
-            self.mended += 1
+            self.repaired += 1
             log.warning(
                 "%s was truncated to offset %s and copies the rest from its leader",
                 partition.name,

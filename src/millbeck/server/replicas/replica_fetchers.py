@@ -61,7 +61,7 @@ class BrokerEndpoints(Protocol):
 
     def broker_epoch(self) -> int: ...
 
-    def is_held_back(self, partition: Partition) -> bool:
+    def is_throttled(self, partition: Partition) -> bool:
         """Whether replicating this partition is throttled at the moment."""
 
     def copied(self, partition: Partition, size_bytes: int) -> None: ...
@@ -178,7 +178,7 @@ class FetcherConnection:
             now_ms=node.deadlines.now_ms,
             wall_ms=node.environment.clock.wall_ms,
             broker_epoch=node.endpoints.broker_epoch,
-            is_held_back=node.endpoints.is_held_back,
+            is_throttled=node.endpoints.is_throttled,
             copied=node.endpoints.copied,
         )
 

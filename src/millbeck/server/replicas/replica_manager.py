@@ -96,7 +96,7 @@ class ReplicaManager:
         self._broker = broker
         self._connection_settings = connection_settings
         options = broker.config.replication
-        self.around = ReplicaContext(
+        self.context = ReplicaContext(
             broker.node_id,
             broker.deadlines.now_ms,
             self._is_eligible,
@@ -110,15 +110,15 @@ class ReplicaManager:
             lambda: broker.config.replication_throttle.follower_replication_throttled_rate
         )
         self._selector = make_replica_selector(options.replica_selector_class)
-        self.around.wakes_followers = self._selector is not None
+        self.context.wakes_followers = self._selector is not None
         self.bytes_out = 0
         """The bytes sent to followers since the node started."""
         self.isr_changes = IsrChangeDriver(
             broker,
             alter_partition,
             broker_epoch=self.broker_epoch,
-            lag_ms_max=lambda: self.around.lag_ms_max,
-            looked=lambda: self.mending.look(),
+            lag_ms_max=lambda: self.context.lag_ms_max,
+            checked=lambda: self.repair.check(),
         )
         self.assignments = DirectoryAssignments(
             assign_directories,
@@ -127,8 +127,8 @@ class ReplicaManager:
             spawn=broker.spawn,
             isolation=broker.isolation,
         )
-        self.mending = ReplicaRepair(broker, self.assignments)
-        self.around.write_failed = self.mending.write_failed
+        self.repair = ReplicaRepair(broker, self.assignments)
+        self.context.write_failed = self.repair.write_failed
         self.moves = DirectoryMoves(broker)
         self.fetchers = ReplicaFetchers(
             broker,
@@ -166,27 +166,27 @@ class ReplicaManager:
         """Update the fetchers; called when the partitions have their new roles and the image is in force."""
         for partition in changes.led:
             self.fetchers.stop(partition)
-            await turns.give_way()
+            await turns.yield_to_loop()
         for partition in changes.followed:
             self.fetchers.follow(partition)
-            await turns.give_way()
+            await turns.yield_to_loop()
         self.fetchers.close_idle()
-        self.mending.look()
+        self.repair.check()
         if any(registration is not None for registration in delta.cluster.brokers.changed.values()):
             # A broker that was fenced when its replicas caught up may join the ISR now.
             for partition in self._broker.topics.all_partitions():
                 partition.maybe_expand_isr()
-                await turns.give_way()
+                await turns.yield_to_loop()
 
     def gone(self, partition: Partition) -> None:
         """Stop replicating a partition that was deleted or reassigned."""
         self.fetchers.stop(partition)
-        self.mending.gone(partition)
+        self.repair.on_removed(partition)
         self.moves.cancel(partition)
 
     def is_in(self, partition: Partition, directory: Uuid, registered: Uuid, *, is_choice: bool) -> None:
         """A replica's log is in ``directory``: report it to the controller, if the controller does not know yet."""
-        is_known = directory == registered or self.mending.is_lost(partition)
+        is_known = directory == registered or self.repair.is_lost(partition)
         if not is_known and (is_choice or registered not in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)):
             self.assignments.assign(TopicIdPartition(partition.topic_id, partition.name.partition), directory)
 
@@ -227,7 +227,7 @@ class ReplicaManager:
         )
 
     def broker_epoch(self) -> int:
-        return self.around.broker_epoch()
+        return self.context.broker_epoch()
 
     def nearer_replica(self, partition: Partition, offset: int, rack: str, listener: str) -> int:
         """The preferred read replica for a consumer in ``rack`` (KIP-392); -1 when it should read from this broker.
@@ -274,7 +274,7 @@ class ReplicaManager:
         if self._is_throttled_leader(partition):
             self._leader_throttle.record(size_bytes)
 
-    def is_held_back(self, partition: Partition) -> bool:
+    def is_throttled(self, partition: Partition) -> bool:
         if not self._is_throttled_follower(partition) or not self._follower_throttle.is_exceeded:
             return False
         registration = self._broker.image.topics.partition(partition.name.topic, partition.name.partition)

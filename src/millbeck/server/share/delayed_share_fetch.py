@@ -177,7 +177,7 @@ class DelayedShareFetch:
             self._timer = self._call.broker.deadlines.after(max(self._request.max_wait_ms, 0), self._time_is_up)
             self._call.connection.when_lost(self._abandon)
 
-    def look_again(self, led: SharePartitionLeader) -> None:
+    def evaluate_again(self, led: SharePartitionLeader) -> None:
         if self._is_over or self._is_looked_at:
             return
         try:

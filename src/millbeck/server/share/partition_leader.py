@@ -41,7 +41,7 @@ from millbeck.replication.partition import Partition
 from millbeck.server.share import fetched_batches
 from millbeck.server.share.dead_letters import DeadLetter, DeadLetterWriter
 from millbeck.server.share.persister_requests import PersistedState
-from millbeck.server.share.settings import GroupSettings
+from millbeck.server.share.settings import ShareGroupSettings
 from millbeck.server.share.statistics import GroupCounters
 from millbeck.storage.segment import ColdRead
 from millbeck.storage.txn_index import AbortedTransaction
@@ -66,7 +66,7 @@ class SharePartitionLeaderState(Enum):
 class WaitingShareFetch(Protocol):
     """A fetch that waits for acquirable records."""
 
-    def look_again(self, led: SharePartitionLeader) -> None: ...
+    def evaluate_again(self, led: SharePartitionLeader) -> None: ...
 
 
 class AcquireParameters(NamedTuple):
@@ -99,7 +99,7 @@ class SharePartitionLeader:
         persister: Persister,
         key: ShareKey,
         partition: Partition,
-        settings: GroupSettings,
+        settings: ShareGroupSettings,
         on_ended: Callable[[SharePartitionLeader], None],
         dead_letters: DeadLetterSink,
     ) -> None:
@@ -178,9 +178,9 @@ class SharePartitionLeader:
                 reply.fail(error)
         self._on_ended(self)
         for waiter in list(self.waiting):
-            waiter.look_again(self)
+            waiter.evaluate_again(self)
 
-    def apply_settings(self, settings: GroupSettings) -> None:
+    def apply_settings(self, settings: ShareGroupSettings) -> None:
         self.settings = settings
         machine = self._machine_settings
         machine.lock_duration_ms = settings.lock_duration_ms
@@ -226,7 +226,7 @@ class SharePartitionLeader:
         for waiter in list(self.waiting):
             if self.state is SharePartitionLeaderState.ACTIVE and not self.has_acquirable_records():
                 return
-            waiter.look_again(self)
+            waiter.evaluate_again(self)
 
     def has_acquirable_records(self) -> bool:
         """Whether a fetch could acquire records now."""

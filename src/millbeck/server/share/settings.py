@@ -51,7 +51,7 @@ class AutoOffsetReset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSettings:
+class ShareGroupSettings:
     lock_duration_ms: int
     delivery_count_limit: int
     record_locks_max: int
@@ -63,12 +63,12 @@ class GroupSettings:
     copies_dead_letters: bool
 
 
-def settings_of(broker: NodeContext, group_id: str) -> GroupSettings:
+def settings_of(broker: NodeContext, group_id: str) -> ShareGroupSettings:
     layers = broker.layers(broker.image, broker.image.configs.of_group(group_id))
     group = ShareGroupOptions.resolve(layers)
     bounds = ShareDeliveryOptions.resolve(broker.layers(broker.image, {}))
     has_dead_letters = broker.image.features.level(SHARE_VERSION) >= DEAD_LETTERS_FROM
-    return GroupSettings(
+    return ShareGroupSettings(
         lock_duration_ms=_within(
             group.record_lock_duration_ms, bounds.record_lock_duration_ms_min, bounds.record_lock_duration_ms_max
         ),

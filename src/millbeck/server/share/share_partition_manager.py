@@ -19,7 +19,7 @@ from millbeck.server.share.dead_letters import DeadLetterWriter
 from millbeck.server.share.partition_leader import DeadLetterSink, SharePartitionLeader
 from millbeck.server.share.persister import Persister
 from millbeck.server.share.sessions import INITIAL_EPOCH, ShareSession, ShareSessions
-from millbeck.server.share.settings import GroupSettings, membership_settings, settings_of
+from millbeck.server.share.settings import ShareGroupSettings, membership_settings, settings_of
 from millbeck.server.share.statistics import ShareCounters
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class SharePartitionManager:
         self.sessions = ShareSessions()
         self.counters = ShareCounters()
         self._led: dict[ShareKey, SharePartitionLeader] = {}
-        self._settings: dict[str, GroupSettings] = {}
+        self._settings: dict[str, ShareGroupSettings] = {}
         self.membership: dict[str, MembershipSettings] = {}
         """The group coordinator's settings of the groups that have group configs."""
 
@@ -73,7 +73,7 @@ class SharePartitionManager:
         if self._led.get(led.key) is led:
             del self._led[led.key]
 
-    def settings_of(self, group_id: str) -> GroupSettings:
+    def settings_of(self, group_id: str) -> ShareGroupSettings:
         known = self._settings.get(group_id)
         if known is None:
             known = self._settings[group_id] = settings_of(self._broker, group_id)

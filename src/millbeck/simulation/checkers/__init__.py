@@ -9,7 +9,7 @@ from millbeck.simulation.checkers.log_contents import (
     inconsistent_offsets,
     lost_acknowledged,
     out_of_order,
-    vacuous,
+    proved_too_little,
 )
 from millbeck.simulation.checkers.polls import nonmonotonic_polls, poll_skips
 from millbeck.simulation.histories.history import Anomaly, History
@@ -28,7 +28,7 @@ _OF_TABLES = (lost_latest, early_removals, compacted_active)
 
 def check_all(history: History, *, acknowledged_count_min: int = 1) -> list[Anomaly]:
     """All anomalies of a complete history; a history in which too little happened is itself an anomaly."""
-    anomalies = vacuous(history, acknowledged_count_min=acknowledged_count_min)
+    anomalies = proved_too_little(history, acknowledged_count_min=acknowledged_count_min)
     for check in _OF_WHOLE_LOGS:
         anomalies += check(history)
     return anomalies
@@ -36,7 +36,7 @@ def check_all(history: History, *, acknowledged_count_min: int = 1) -> list[Anom
 
 def check_table(history: TableHistory, *, acknowledged_count_min: int = 1) -> list[Anomaly]:
     """The same for a compacted topic, where records are removed and the others keep their offsets."""
-    anomalies = vacuous(history, acknowledged_count_min=acknowledged_count_min)
+    anomalies = proved_too_little(history, acknowledged_count_min=acknowledged_count_min)
     for check in _OF_ANY_LOG:
         anomalies += check(history)
     for check_of_tables in _OF_TABLES:

@@ -17,7 +17,7 @@ IMPLIES_DESCRIBE = (Operation.READ, Operation.WRITE, Operation.DELETE, Operation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class AclQuestion:
     principal: str
     host: str
     operation: Operation
@@ -33,7 +33,7 @@ class AclModel:
     super_users: Collection[str] = ()
     allow_everyone_if_no_acl_found: bool = False
 
-    def allows(self, asked: Question) -> bool:
+    def allows(self, asked: AclQuestion) -> bool:
         if asked.principal in self.super_users:
             return True
         covering = [entry for entry in self.entries if _covers(entry, asked)]
@@ -44,9 +44,9 @@ class AclModel:
             return False
         return any(entry.permission_type == Permission.ALLOW and _allows(entry, asked.operation) for entry in applying)
 
-    def allows_any(self, asked: Question) -> bool:
+    def allows_any(self, asked: AclQuestion) -> bool:
         """KIP-679; the question's resource name does not count."""
-        probe = Question(
+        probe = AclQuestion(
             principal=asked.principal,
             host=asked.host,
             operation=asked.operation,
@@ -69,7 +69,7 @@ class AclModel:
         return any(_is_wildcard(entry) or not _is_taken_away(entry, denying) for entry in allowing)
 
 
-def _covers(entry: AccessControlEntry, asked: Question) -> bool:
+def _covers(entry: AccessControlEntry, asked: AclQuestion) -> bool:
     if entry.resource_type != asked.resource_type:
         return False
     if entry.pattern_type == PatternType.PREFIXED:
@@ -77,7 +77,7 @@ def _covers(entry: AccessControlEntry, asked: Question) -> bool:
     return entry.resource_name == asked.resource_name or entry.resource_name == "*"
 
 
-def _names(entry: AccessControlEntry, asked: Question) -> bool:
+def _names(entry: AccessControlEntry, asked: AclQuestion) -> bool:
     if entry.principal not in (asked.principal, "User:*"):
         return False
     return entry.host == "*" or _is_same_host(entry.host, asked.host)

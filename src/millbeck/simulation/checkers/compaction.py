@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from millbeck.simulation.histories.history import Anomaly
-from millbeck.simulation.histories.table_history import Scan, TableHistory, Write, key_of
+from millbeck.simulation.histories.table_history import Scan, TableHistory, TableWrite, key_of
 
 
 def lost_latest(history: TableHistory) -> list[Anomaly]:
@@ -14,7 +14,7 @@ def lost_latest(history: TableHistory) -> list[Anomaly]:
     """
     anomalies = []
     for partition in history.partitions():
-        latest: dict[str, Write] = {}
+        latest: dict[str, TableWrite] = {}
         for write in history.writes(partition):
             latest[write.key] = write
         last_read: dict[str, tuple[int, str]] = {}
@@ -45,8 +45,8 @@ def early_removals(history: TableHistory) -> list[Anomaly]:
     return anomalies
 
 
-def _of_scan(scan: Scan, writes: list[Write], delete_retention_ms: int) -> list[Anomaly]:
-    latest: dict[str, Write] = {}
+def _of_scan(scan: Scan, writes: list[TableWrite], delete_retention_ms: int) -> list[Anomaly]:
+    latest: dict[str, TableWrite] = {}
     for write in writes:
         if write.acknowledged_ms < scan.began_ms:
             latest[write.key] = write

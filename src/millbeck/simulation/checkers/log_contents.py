@@ -85,7 +85,7 @@ def lost_acknowledged(history: History) -> list[Anomaly]:
     return anomalies
 
 
-def vacuous(history: History, *, acknowledged_count_min: int = 1) -> list[Anomaly]:
+def proved_too_little(history: History, *, acknowledged_count_min: int = 1) -> list[Anomaly]:
     """Too few acknowledgements or no final read: such a run proves too little."""
     anomalies = []
     count = history.acknowledged_count()

@@ -89,13 +89,13 @@ def change_entries(puts: list[tuple[Directory, str, Entry | None]]) -> None:
 
 def lose_power(root: Directory, generator: random.Random, survival: float) -> list[Inode]:
     """Keep or undo each pending change; returns the files that are still reachable."""
-    _settle(root, generator, survival, lost=[])
+    _apply_pending(root, generator, survival, lost=[])
     reached: list[Inode] = []
     _restore(root, reached)
     return reached
 
 
-def _settle(directory: Directory, generator: random.Random, survival: float, lost: list[EntryChange]) -> None:
+def _apply_pending(directory: Directory, generator: random.Random, survival: float, lost: list[EntryChange]) -> None:
     # Real journals keep a prefix; without one, any subset may survive. Both are tried.
     is_prefix = generator.random() < 0.5
     is_cut = False
@@ -113,7 +113,7 @@ def _settle(directory: Directory, generator: random.Random, survival: float, los
     for name in sorted(set(directory.entries) | set(directory.durable)):
         for entry in (directory.entries.get(name), directory.durable.get(name)):
             if isinstance(entry, Directory):
-                _settle(entry, generator, survival, lost)
+                _apply_pending(entry, generator, survival, lost)
 
 
 def _restore(directory: Directory, reached: list[Inode]) -> None:

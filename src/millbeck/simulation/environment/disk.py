@@ -163,8 +163,8 @@ class SimDisk:
     def unlinked(self, inode: Inode) -> None:
         """Handle the removal of an inode's name; its space is freed once no process has it open."""
         inode.is_linked = False
-        self.let_go(inode)
+        self.release_if_unlinked(inode)
 
-    def let_go(self, inode: Inode) -> None:
+    def release_if_unlinked(self, inode: Inode) -> None:
         if not inode.is_linked and inode.open_count == 0:
             self.used_bytes -= len(inode.content)

@@ -24,7 +24,7 @@ _SYN_RETRY_S = 1.0
 
 
 @dataclass(slots=True)
-class Listener:
+class SimListener:
     process: Process
     context: contextvars.Context
     make_protocol: Callable[[], asyncio.BaseProtocol]
@@ -32,11 +32,11 @@ class Listener:
 
 
 @dataclass(slots=True)
-class Machine:
+class SimMachine:
     name: str
     address: str
     is_up: bool
-    listeners: dict[int, Listener]
+    listeners: dict[int, SimListener]
 
 
 class Fabric:
@@ -49,7 +49,7 @@ class Fabric:
         self.stalled: dict[Pipe, None] = {}
         self.delivered_bytes = 0
         self._generator = generator
-        self._machines: dict[str, Machine] = {}
+        self._machines: dict[str, SimMachine] = {}
         self._transports: dict[SimTransport, None] = {}
         self._cut: dict[tuple[str, str], int] = {}
         self._slow: dict[tuple[str, str], float] = {}
@@ -59,7 +59,7 @@ class Fabric:
     def add_machine(self, name: str) -> str:
         """Returns its address."""
         address = f"10.0.0.{len(self._machines) + 1}"
-        self._machines[name] = Machine(name, address, True, {})
+        self._machines[name] = SimMachine(name, address, True, {})
         return address
 
     def chance(self, probability: float) -> bool:
@@ -123,7 +123,7 @@ class Fabric:
             if self.is_blocked(pipe.source_machine, pipe.target_machine):
                 self.stalled[pipe] = None
             else:
-                pipe.kick()
+                pipe.retransmit()
 
     def reset(self, one: str, other: str) -> int:
         """Break every connection between two machines; returns how many."""
@@ -161,10 +161,10 @@ class Fabric:
             raise OSError(errno.EADDRINUSE, f"port {port} of {machine.name} is taken")
         context = contextvars.copy_context()
         context.run(PROCESS.set, process)
-        machine.listeners[port] = Listener(process, context, make_protocol, host in _LOOPBACK)
+        machine.listeners[port] = SimListener(process, context, make_protocol, host in _LOOPBACK)
         return port
 
-    def _free_port(self, machine: Machine) -> int:
+    def _free_port(self, machine: SimMachine) -> int:
         while self._next_port in machine.listeners:
             self._next_port += 1
         self._next_port += 1
@@ -176,7 +176,7 @@ class Fabric:
         if listener is not None and listener.process is process:
             del listeners[port]
 
-    def find_machine(self, host: str, seen_from: str) -> Machine:
+    def find_machine(self, host: str, seen_from: str) -> SimMachine:
         if host in _LOOPBACK:
             return self._machines[seen_from]
         for machine in self._machines.values():
@@ -225,7 +225,7 @@ class Fabric:
     def _accept(self, transport: SimTransport, make_protocol: Callable[[], asyncio.BaseProtocol]) -> None:
         transport.begin(make_protocol())
 
-    async def _shake_hands(self, source: str, target: Machine) -> None:
+    async def _shake_hands(self, source: str, target: SimMachine) -> None:
         give_up_at = self.loop.time() + self.options.connect_timeout_s
         retry_s = _SYN_RETRY_S
         while True:

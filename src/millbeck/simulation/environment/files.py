@@ -128,7 +128,7 @@ class SimFile:
             self._is_open = False
             del self._files.open_files[self]
             self._inode.open_count -= 1
-            self._disk.let_go(self._inode)
+            self._disk.release_if_unlinked(self._inode)
 
     def _check_open(self) -> None:
         if not self._is_open:

@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 Main = Callable[[Environment], Awaitable[object]]
 
 
-class Ending(Enum):
+class ProcessEnd(Enum):
     RETURNED = "returned"
     RAISED = "raised"
     CRASHED = "crashed"
     LOST_POWER = "lost power"
 
 
-class Run:
+class ProcessRun:
     """One life of a node's process."""
 
-    def __init__(self, node: Node, process: Process, environment: Environment) -> None:
+    def __init__(self, node: SimHost, process: Process, environment: Environment) -> None:
         self.node = node
         self.process = process
         self.environment = environment
-        self.ending: Ending | None = None
+        self.ending: ProcessEnd | None = None
         self.error: BaseException | None = None
         self.leftover_task_count = 0
         self._ended: list[asyncio.Future[None]] = []
@@ -52,7 +52,7 @@ class Run:
     def is_running(self) -> bool:
         return self.ending is None
 
-    async def wait(self) -> Ending:
+    async def wait(self) -> ProcessEnd:
         """Wait until the process has ended for any reason."""
         while self.ending is None:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -60,7 +60,7 @@ class Run:
             await waiter
         return self.ending
 
-    def end(self, ending: Ending, error: BaseException | None) -> None:
+    def end(self, ending: ProcessEnd, error: BaseException | None) -> None:
         self.ending = ending
         self.error = error
         for waiter in self._ended:
@@ -68,7 +68,7 @@ class Run:
                 waiter.set_result(None)
 
 
-class Node:
+class SimHost:
     def __init__(self, world: World, name: str, *, is_harness: bool = False) -> None:
         self.name = name
         self.address = world.network.add_machine(name)
@@ -80,7 +80,7 @@ class Node:
             charge=self._charge,
         )
         self.disk.faults = world.options.disk_faults()
-        self.run: Run | None = None
+        self.run: ProcessRun | None = None
         self._world = world
         self._is_harness = is_harness
         self._meter = LatencyMeter(self._hold)
@@ -92,7 +92,7 @@ class Node:
     def is_running(self) -> bool:
         return self.run is not None and self.run.is_running
 
-    def start(self, main: Main, *, may_fail: bool = False) -> Run:
+    def start(self, main: Main, *, may_fail: bool = False) -> ProcessRun:
         """Boot a process. An exception that ends ``main`` fails the world's run unless ``may_fail``."""
         if self.is_running:
             raise RuntimeError(f"{self.name} is already running")
@@ -114,7 +114,7 @@ class Node:
         task.add_done_callback(done)
         return run
 
-    def boot(self) -> Run:
+    def boot(self) -> ProcessRun:
         """Start a process without a main coroutine, as the test harness uses."""
         world = self._world
         self._start_count += 1
@@ -143,33 +143,33 @@ class Node:
                 death=world.options.worker_death,
             ),
         )
-        self.run = Run(self, process, environment)
+        self.run = ProcessRun(self, process, environment)
         return self.run
 
-    def _ended(self, run: Run, error: BaseException | None, *, may_fail: bool) -> None:
+    def _ended(self, run: ProcessRun, error: BaseException | None, *, may_fail: bool) -> None:
         is_exit = isinstance(error, SystemExit)
         run.leftover_task_count = len(run.process.unfinished_tasks())
-        ending = Ending.RETURNED if error is None else Ending.RAISED
+        ending = ProcessEnd.RETURNED if error is None else ProcessEnd.RAISED
         if error is not None and not may_fail and not is_exit:
             self._world.fail(f"the main coroutine of {run.process.name} raised", error)
         self._kill(ending, error, is_silent=False)
 
     def exited(self, error: BaseException) -> None:
         """End the process because a callback raised ``SystemExit``."""
-        self._kill(Ending.RAISED, error, is_silent=False)
+        self._kill(ProcessEnd.RAISED, error, is_silent=False)
 
     def crash(self) -> None:
         """Kill the process as ``kill -9`` does. Must be called from outside the process."""
-        self._kill(Ending.CRASHED, None, is_silent=False)
+        self._kill(ProcessEnd.CRASHED, None, is_silent=False)
 
     def power_loss(self, survival: float | None = None) -> None:
         """Cut the power; each unsynced change is kept with probability ``survival``, which is drawn when None."""
         if self.is_running:
-            self._kill(Ending.LOST_POWER, None, is_silent=True)
+            self._kill(ProcessEnd.LOST_POWER, None, is_silent=True)
         self._world.network.set_power(self.name, is_up=False)
         self.disk.power_loss(survival)
 
-    def _kill(self, ending: Ending, error: BaseException | None, *, is_silent: bool) -> None:
+    def _kill(self, ending: ProcessEnd, error: BaseException | None, *, is_silent: bool) -> None:
         run = self.run
         if run is None or not run.is_running:
             return

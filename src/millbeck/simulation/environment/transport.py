@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from millbeck.simulation.environment.fabric import Fabric
 
 
-class Segment(Enum):
+class TcpSegment(Enum):
     DATA = "data"
     FIN = "fin"
     RESET = "reset"
@@ -38,11 +38,11 @@ class Pipe:
         self._target = target
         self.source_machine = source_machine
         self.target_machine = target.process.machine_name
-        self._segments: deque[tuple[float, Segment, bytes]] = deque()
+        self._segments: deque[tuple[float, TcpSegment, bytes]] = deque()
         self._is_scheduled = False
         self._last_due = 0.0
 
-    def put(self, kind: Segment, data: bytes = b"") -> None:
+    def put(self, kind: TcpSegment, data: bytes = b"") -> None:
         fabric = self._fabric
         due = max(self._last_due, fabric.loop.time() + fabric.delay(self.source_machine, self.target_machine))
         self._last_due = due
@@ -60,7 +60,7 @@ class Pipe:
     def drop_all(self) -> None:
         self._segments.clear()
 
-    def kick(self) -> None:
+    def retransmit(self) -> None:
         """Retransmit, because the link may be up again."""
         self._schedule(delay=self._fabric.delay(self.source_machine, self.target_machine))
 
@@ -79,7 +79,7 @@ class Pipe:
             fabric.stalled[self] = None
             return
         _, kind, data = self._segments.popleft()
-        if kind is Segment.DATA and len(data) > 1 and fabric.chance(fabric.options.torn_delivery):
+        if kind is TcpSegment.DATA and len(data) > 1 and fabric.chance(fabric.options.torn_delivery):
             cut = 1 + fabric.below(len(data) - 1)
             self._segments.appendleft((fabric.loop.time() + fabric.options.latency_s, kind, data[cut:]))
             data = data[:cut]
@@ -97,7 +97,7 @@ class SimTransport(transports.Transport):
         self._protocol: asyncio.BaseProtocol | None = None
         self._peer: SimTransport | None = None
         self._pipe: Pipe | None = None
-        self._inbox: deque[tuple[Segment, bytes]] = deque()
+        self._inbox: deque[tuple[TcpSegment, bytes]] = deque()
         self._unread_by_peer = 0
         self._high, self._low = 64 << 10, 16 << 10
         self._is_reading = False
@@ -121,14 +121,14 @@ class SimTransport(transports.Transport):
         protocol.connection_made(self)
         self._wake()
 
-    def arrived(self, kind: Segment, data: bytes) -> None:
+    def arrived(self, kind: TcpSegment, data: bytes) -> None:
         """Receive bytes as the kernel does."""
         if self._is_lost or not self.process.is_alive:
-            if kind is Segment.DATA:
+            if kind is TcpSegment.DATA:
                 # Nobody has this connection any more.
-                self._send(Segment.RESET)
+                self._send(TcpSegment.RESET)
             return
-        if kind is Segment.RESET:
+        if kind is TcpSegment.RESET:
             self._inbox.clear()
             self._is_reset = True
             if self._is_closing:
@@ -148,9 +148,9 @@ class SimTransport(transports.Transport):
             return
         kind, data = self._inbox.popleft()
         try:
-            if kind is Segment.DATA:
+            if kind is TcpSegment.DATA:
                 self._read_data(data)
-            elif kind is Segment.RESET:
+            elif kind is TcpSegment.RESET:
                 self._lose(ConnectionResetError(errno.ECONNRESET, "connection reset by peer"))
             elif not self._protocol.eof_received():  # type: ignore[union-attr]
                 self.close()
@@ -165,7 +165,7 @@ class SimTransport(transports.Transport):
         fabric = self._fabric
         if self._inbox and fabric.chance(0.5):
             pieces = [data]
-            while self._inbox and self._inbox[0][0] is Segment.DATA:
+            while self._inbox and self._inbox[0][0] is TcpSegment.DATA:
                 pieces.append(self._inbox.popleft()[1])
             data = b"".join(pieces)
         protocol = self._protocol
@@ -175,7 +175,7 @@ class SimTransport(transports.Transport):
                 size = min(len(buffer), len(data))
                 buffer[:size] = data[:size]
             if size < len(data):
-                self._inbox.appendleft((Segment.DATA, data[size:]))
+                self._inbox.appendleft((TcpSegment.DATA, data[size:]))
                 data = data[:size]
         fabric.trace("read", self.number, self.process.name, data)
         fabric.delivered_bytes += len(data)
@@ -212,7 +212,7 @@ class SimTransport(transports.Transport):
             self.reset()
             return
         self._unread_by_peer += len(data)
-        self._send(Segment.DATA, bytes(data))
+        self._send(TcpSegment.DATA, bytes(data))
         if not self._is_writing_paused and self.get_write_buffer_size() > self._high:
             self._is_writing_paused = True
             self._protocol.pause_writing()  # type: ignore[union-attr]
@@ -220,14 +220,14 @@ class SimTransport(transports.Transport):
     def writelines(self, list_of_data: Any) -> None:
         self.write(b"".join(list_of_data))
 
-    def _send(self, kind: Segment, data: bytes = b"") -> None:
+    def _send(self, kind: TcpSegment, data: bytes = b"") -> None:
         if self._pipe is not None:
             self._pipe.put(kind, data)
 
     def write_eof(self) -> None:
         if not self._is_fin_sent:
             self._is_fin_sent = True
-            self._send(Segment.FIN)
+            self._send(TcpSegment.FIN)
 
     def can_write_eof(self) -> bool:
         return True
@@ -242,7 +242,7 @@ class SimTransport(transports.Transport):
         if not self._is_fin_sent:
             self._is_fin_sent = True
             # A kernel answers the close of a socket with unread bytes by a reset.
-            self._send(Segment.RESET if self._inbox else Segment.FIN)
+            self._send(TcpSegment.RESET if self._inbox else TcpSegment.FIN)
         self._lose_soon(None)
 
     def abort(self) -> None:
@@ -253,7 +253,7 @@ class SimTransport(transports.Transport):
     def reset(self) -> None:
         """Reset the connection for both ends."""
         if not self._is_lost:
-            self._send(Segment.RESET)
+            self._send(TcpSegment.RESET)
             self._is_fin_sent = True
             self._lose_soon(ConnectionResetError(errno.ECONNRESET, "connection reset by peer"))
 
@@ -273,7 +273,7 @@ class SimTransport(transports.Transport):
             self._is_fin_sent = True
             if self._pipe is not None:
                 self._pipe.drop_tail(self.get_write_buffer_size())
-            self._send(Segment.RESET if self._inbox or self._fabric.chance(0.5) else Segment.FIN)
+            self._send(TcpSegment.RESET if self._inbox or self._fabric.chance(0.5) else TcpSegment.FIN)
 
     def _lose_soon(self, error: Exception | None) -> None:
         self._is_closing = True

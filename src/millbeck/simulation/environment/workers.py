@@ -37,7 +37,7 @@ class _Countdown:
             raise _Death
 
 
-class _Mortal:
+class _FailingFiles:
     """Files, or one file, of a worker that will be killed."""
 
     def __init__(self, real: Any, countdown: _Countdown) -> None:
@@ -52,7 +52,7 @@ class _Mortal:
         def call(*arguments: Any) -> Any:
             self._countdown.call()
             result = found(*arguments)
-            return _Mortal(result, self._countdown) if name == "open" else result
+            return _FailingFiles(result, self._countdown) if name == "open" else result
 
         return call
 
@@ -63,30 +63,30 @@ class SimWorkerContext:
         files: Files,
         loop: SimLoop,
         meter: LatencyMeter,
-        errand: SimWorkerHandle[Any],
+        handle: SimWorkerHandle[Any],
         on_report: Callable[[object], None],
     ) -> None:
         self.files = files
         self._loop = loop
         self._meter = meter
-        self._errand = errand
+        self._handle = handle
         self._on_report = on_report
 
     def monotonic(self) -> float:
         return self._loop.time() + self._meter.seconds
 
     def pause(self, seconds: float) -> None:
-        if self._errand.is_stopped:
+        if self._handle.is_stopped:
             raise WorkCancelled
         self._meter.charge(seconds)
 
     def report(self, progress: object) -> None:
-        if self._errand.is_stopped:
+        if self._handle.is_stopped:
             raise WorkCancelled
         self._loop.call_later(self._meter.seconds, self._on_report, progress)
 
     def word(self) -> object:
-        return self._errand.word
+        return self._handle.word
 
 
 class SimWorkerHandle(Generic[Gain]):
@@ -127,10 +127,10 @@ class SimWorkers:
     def start(
         self, job: Callable[[WorkerContext, Given], Gain], argument: Given, on_report: Callable[[object], None]
     ) -> SimWorkerHandle[Gain]:
-        errand: SimWorkerHandle[Gain] = SimWorkerHandle(self._loop.create_future())
-        place = SimWorkerContext(self._worker_files(), self._loop, self._meter, errand, on_report)
-        self._loop.call_later(self._generator.random() * self._delay_s, self._work, errand, place, job, argument)
-        return errand
+        handle: SimWorkerHandle[Gain] = SimWorkerHandle(self._loop.create_future())
+        place = SimWorkerContext(self._worker_files(), self._loop, self._meter, handle, on_report)
+        self._loop.call_later(self._generator.random() * self._delay_s, self._work, handle, place, job, argument)
+        return handle
 
     def close(self) -> None:
         """Does nothing: there are no processes."""
@@ -139,11 +139,11 @@ class SimWorkers:
         if self._generator.random() >= self.death:
             return self._files
         countdown = _Countdown(self._generator.randint(1, CALLS_BEFORE_DEATH_MAX))
-        mortal: Any = _Mortal(self._files, countdown)
+        mortal: Any = _FailingFiles(self._files, countdown)
         return mortal  # type: ignore[no-any-return]
 
     def _work(
-        self, errand: SimWorkerHandle[Any], place: SimWorkerContext, job: Callable[..., Any], argument: Any
+        self, handle: SimWorkerHandle[Any], place: SimWorkerContext, job: Callable[..., Any], argument: Any
     ) -> None:
         meter = self._meter
         meter.is_in_job, meter.seconds = True, 0.0
@@ -159,14 +159,14 @@ class SimWorkers:
         finally:
             meter.is_in_job = False
         delay = meter.seconds + self._generator.random() * self._delay_s
-        self._loop.call_later(delay, self._finish, errand, result, failure)
+        self._loop.call_later(delay, self._finish, handle, result, failure)
 
-    def _finish(self, errand: SimWorkerHandle[Any], result: Any, failure: Exception | None) -> None:
-        if errand.result.done():
+    def _finish(self, handle: SimWorkerHandle[Any], result: Any, failure: Exception | None) -> None:
+        if handle.result.done():
             return
-        if errand.is_stopped and failure is None:
+        if handle.is_stopped and failure is None:
             failure = WorkCancelled()
         if failure is None:
-            errand.result.set_result(result)
+            handle.result.set_result(result)
         else:
-            errand.result.set_exception(failure)
+            handle.result.set_exception(failure)

@@ -29,7 +29,7 @@ from millbeck.kernel.environment import Environment
 from millbeck.simulation.environment.fabric import Fabric
 from millbeck.simulation.environment.loop import SimLoop
 from millbeck.simulation.environment.network import SimServer
-from millbeck.simulation.environment.node import Node, Run, stream
+from millbeck.simulation.environment.node import ProcessRun, SimHost, stream
 from millbeck.simulation.environment.options import WorldOptions
 from millbeck.simulation.environment.process import PROCESS, Process
 from millbeck.simulation.environment.strict import strict_mode
@@ -54,23 +54,23 @@ class World:
         self.trace = Trace(self.loop.time)
         self.network = Fabric(self.loop, self.generator("network"), self.options.network, self.trace.add)
         self._boots = self.generator("boots")
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, SimHost] = {}
         self._killed_tasks: list[asyncio.Task[Any]] = []
         self._failures: list[tuple[str, BaseException | None]] = []
-        self.harness = Node(self, "harness", is_harness=True)
+        self.harness = SimHost(self, "harness", is_harness=True)
         self.harness_run = self.harness.boot()
 
     def generator(self, name: str) -> random.Random:
         return stream(self.seed, name)
 
-    def node(self, name: str) -> Node:
+    def node(self, name: str) -> SimHost:
         """The machine with that name, created on first use."""
         if name not in self._nodes:
-            self._nodes[name] = Node(self, name)
+            self._nodes[name] = SimHost(self, name)
         return self._nodes[name]
 
     @property
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[SimHost]:
         return list(self._nodes.values())
 
     def boot_delay(self) -> float:
@@ -92,7 +92,7 @@ class World:
                 self._raise_failures()
             except BaseException as error:
                 # The scenario may have failed because of something that raised elsewhere first.
-                for message in self.forgive():
+                for message in self.clear_failures():
                     error.add_note(message)
                 error.add_note(self.describe())
                 raise
@@ -128,7 +128,7 @@ class World:
         """Fail the run after its scenario has ended."""
         self._failures.append((message, error))
 
-    def forgive(self) -> list[str]:
+    def clear_failures(self) -> list[str]:
         """Clear the failures so far, for a scenario that expects them; returns their messages."""
         self._collect_failures()
         messages = [_sentence(failure) for failure in self._failures]
@@ -163,7 +163,7 @@ class World:
             if node.run is not None and node.run.process is process:
                 node.exited(error)
 
-    def run_of(self, process: Process | None) -> Run:
+    def run_of(self, process: Process | None) -> ProcessRun:
         for node in (self.harness, *self._nodes.values()):
             if node.run is not None and node.run.process is process:
                 return node.run

@@ -242,10 +242,10 @@ class FaultInjector:
                 before = network.options.spike
                 network.options.spike = 0.02 + 0.1 * fault.value
 
-                def calm() -> None:
+                def stop_fault() -> None:
                     network.options.spike = before
 
-                return calm
+                return stop_fault
             case _:
                 raise AssertionError(f"nobody knows how to do {fault.kind}")
         return lambda: network.rejoin(links)

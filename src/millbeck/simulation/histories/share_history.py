@@ -97,7 +97,7 @@ class ShareHistory:
             self._found(START_WENT_BACK, partition, offset, f"it was {self._starts[partition]}")
         self._starts[partition] = max(offset, self._starts.get(partition, -1))
 
-    def letter_seen(
+    def dead_letter_seen(
         self, partition: TopicPartition, offset: int, *, value: bytes | None, is_rejected: bool, delivery_count: int
     ) -> None:
         """A dead letter found in the group's topic at the end, and its contents."""

@@ -23,7 +23,7 @@ class Scan:
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class TableWrite:
     """An acknowledged write."""
 
     offset: int
@@ -63,10 +63,10 @@ class TableHistory(History):
     def scan(self, partition: str, began_ms: int, ended_ms: int, records: Sequence[Record]) -> None:
         self.scans.append(Scan(partition, began_ms, ended_ms, tuple(records)))
 
-    def writes(self, partition: str) -> list[Write]:
+    def writes(self, partition: str) -> list[TableWrite]:
         """The acknowledged writes of a partition, by offset."""
         found = [
-            Write(send.offset, send.value, self._acknowledged_ms[send.value])
+            TableWrite(send.offset, send.value, self._acknowledged_ms[send.value])
             for send in self.sends
             if send.partition == partition and send.outcome is SendOutcome.ACKNOWLEDGED and send.offset is not None
         ]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from millbeck.coordinator.transaction.records import decode
-from millbeck.coordinator.transaction.status import Status
+from millbeck.coordinator.transaction.status import TransactionState
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch, control
 from millbeck.replication.partition import Partition
@@ -29,7 +29,7 @@ class TransactionOutcomes:
 
     made: dict[tuple[int, int], bool] = field(default_factory=dict)
     partitions: dict[tuple[int, int], set[TopicPartition]] = field(default_factory=dict)
-    last: dict[str, Status] = field(default_factory=dict)
+    last: dict[str, TransactionState] = field(default_factory=dict)
     anomalies: list[Anomaly] = field(default_factory=list)
 
     def read(self, partition: Partition) -> None:
@@ -47,13 +47,17 @@ class TransactionOutcomes:
         before = self.last.get(transactional_id)
         self.last[transactional_id] = status
         if before is not None and before.is_prepared:
-            wanted = Status.COMPLETE_COMMIT if before is Status.PREPARE_COMMIT else Status.COMPLETE_ABORT
+            wanted = (
+                TransactionState.COMPLETE_COMMIT
+                if before is TransactionState.PREPARE_COMMIT
+                else TransactionState.COMPLETE_ABORT
+            )
             if status is not wanted:
                 self.anomalies.append(Anomaly(DECISIONS, f"{transactional_id}: {before.shown} became {status.shown}"))
         if status.is_prepared:
             key = (transaction.producer_id, transaction.producer_epoch)
             # Below version 2 one epoch has many transactions, of which the last decision is remembered.
-            self.made[key] = status is Status.PREPARE_COMMIT
+            self.made[key] = status is TransactionState.PREPARE_COMMIT
             self.partitions.setdefault(key, set()).update(transaction.partitions)
 
 

@@ -87,7 +87,7 @@ class ClusterObserver:
             if life is None:
                 life = self._begin(process)
             if life is not None:
-                life.look()
+                life.check()
 
     def _begin(self, process: Process) -> _Life | None:
         member = self._members.get(process.machine_name)
@@ -128,10 +128,10 @@ class ClusterObserver:
         self.excused[member.name] = None
 
     def lost_data(self, member: SimNode) -> None:
-        self.data.wound(member.number)
+        self.data.mark_data_lost(member.number)
 
     def disk_replaced(self, member: SimNode) -> None:
-        self.data.wound(member.number)
+        self.data.mark_data_lost(member.number)
         self._told_epochs.pop(member.number, None)
         for process in [process for process, life in self._lives.items() if life.member is member]:
             del self._lives[process]
@@ -155,11 +155,11 @@ class _Life:
             observer.quorum, member.number, process_name, self._disk, node.broker.quorum, told_epoch
         )
 
-    def look(self) -> None:
+    def check(self) -> None:
         observer, broker = self._observer, self._node.broker
         if broker.unexpected_errors or broker.quorum.failure is not None:
             self._look_for_surprises()
-        self.quorum.look()
+        self.quorum.check()
         image = broker.quorum.image
         if image is not self._image and image.offset >= 0:
             before, self._image = self._image, image
@@ -176,7 +176,7 @@ class _Life:
                     watch = self._partitions.get(partition)
                     if watch is None:
                         watch = self._watch(topic.name, partition)
-                    watch.look(has_joined=has_joined)
+                    watch.check(has_joined=has_joined)
 
     def _look_for_surprises(self) -> None:
         """A node may stop because of its disk, never because of an internal contradiction."""

@@ -42,7 +42,7 @@ class MetadataFacts:
 
     # What clients ask for and hear.
 
-    def heard(self, group: str) -> None:
+    def setting_confirmed(self, group: str) -> None:
         """A client received confirmation of a setting for a group; settings are never removed."""
         self.confirmed[group] = None
         if self.newest is None or not self.newest.configs.of_group(group):

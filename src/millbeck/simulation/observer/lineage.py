@@ -15,7 +15,7 @@ ROOT: Final = 0
 UNKNOWN_PREFIX: Final = -1
 
 
-class Entry(NamedTuple):
+class ReplicaBatch(NamedTuple):
     """A batch as a replica has it. ``place`` identifies it and everything before it."""
 
     base_offset: int
@@ -33,7 +33,7 @@ class BatchTree:
         self.committed_end = 0
         self.committed_place = ROOT
         self._places: dict[tuple[int, int, int, int, int], int] = {}
-        self._by_epoch: dict[tuple[int, int], Entry] = {}
+        self._by_epoch: dict[tuple[int, int], ReplicaBatch] = {}
         self._committed_ends: list[int] = []
         self._committed_places: list[int] = []
 
@@ -45,14 +45,14 @@ class BatchTree:
         key = (before, base_offset, next_offset, epoch, checksum)
         return self._places.setdefault(key, len(self._places) + 1)
 
-    def contradiction(self, entry: Entry) -> Entry | None:
+    def contradiction(self, entry: ReplicaBatch) -> ReplicaBatch | None:
         """Another batch with the same offset and epoch, or the same batch after another prefix; None if none."""
         if entry.place == UNKNOWN_PREFIX:
             return None
         known = self._by_epoch.setdefault((entry.base_offset, entry.epoch), entry)
         return None if known.place == entry.place else known
 
-    def commit(self, entry: Entry) -> int | None:
+    def commit(self, entry: ReplicaBatch) -> int | None:
         """A replica's high watermark has passed this batch; returns the place that was committed there instead, if so.
 
         Entries come in order; what is before the known end is compared, the rest is new.

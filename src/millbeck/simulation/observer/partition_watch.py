@@ -16,7 +16,7 @@ from millbeck.metadata.image import MetadataImage
 from millbeck.replication.partition import Partition
 from millbeck.simulation.environment.disk import SimDisk
 from millbeck.simulation.observer.findings import Violations
-from millbeck.simulation.observer.lineage import BatchTree, Entry
+from millbeck.simulation.observer.lineage import BatchTree, ReplicaBatch
 from millbeck.simulation.observer.shadow_log import ShadowLog
 
 
@@ -60,7 +60,7 @@ class ReplicationFacts:
     def election_count(self) -> int:
         return sum(len(facts.leaders) for facts in self.partitions.values())
 
-    def wound(self, node_id: int) -> None:
+    def mark_data_lost(self, node_id: int) -> None:
         """The node's disk lost unsynced data, or all data."""
         image = self.newest_image()
         for facts in self.partitions.values():
@@ -147,7 +147,7 @@ class ReplicaChecker:
     def _broken(self, invariant: str, offset: int, detail: str) -> None:
         self._data.findings.broken(invariant, self._process_name, self.facts.name, offset, detail)
 
-    def look(self, *, has_joined: bool) -> None:
+    def check(self, *, has_joined: bool) -> None:
         """Check the replica. A node that has not registered with this process serves no clients yet."""
         partition, shadow = self.partition, self._shadow
         log = partition.log
@@ -184,7 +184,7 @@ class ReplicaChecker:
                 detail = f"cuts its log, which ended at {before} and is its leader's up to {common}"
                 self._broken("D6", log.end_offset, detail)
 
-    def _check_new(self, entries: list[Entry]) -> None:
+    def _check_new(self, entries: list[ReplicaBatch]) -> None:
         for entry in entries:
             other = self.facts.lineage.contradiction(entry)
             if other is not None and self._node_id not in self.facts.damaged:

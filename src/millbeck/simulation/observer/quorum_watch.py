@@ -17,7 +17,7 @@ from millbeck.raft.voters import ReplicaKey
 from millbeck.server.metadata.quorum_driver import QuorumDriver
 from millbeck.simulation.environment.disk import SimDisk
 from millbeck.simulation.observer.findings import Violations
-from millbeck.simulation.observer.lineage import BatchTree, Entry
+from millbeck.simulation.observer.lineage import BatchTree, ReplicaBatch
 from millbeck.simulation.observer.shadow_log import ShadowLog
 
 SNAPSHOT_SUFFIX: Final = ".checkpoint"
@@ -99,7 +99,7 @@ class QuorumMemberChecker:
 
     # Every turn.
 
-    def look(self) -> None:
+    def check(self) -> None:
         machine = self._quorum.machine
         if machine is None:
             return
@@ -135,7 +135,7 @@ class QuorumMemberChecker:
         else:
             self._check_new(shadow.grow(log))
 
-    def _check_new(self, entries: list[Entry]) -> None:
+    def _check_new(self, entries: list[ReplicaBatch]) -> None:
         for entry in entries:
             other = self._facts.lineage.contradiction(entry)
             if other is not None:

@@ -12,7 +12,7 @@ from typing import Final
 from millbeck.records.crc import crc32c
 from millbeck.simulation.environment.disk import SimDisk
 from millbeck.simulation.environment.inode import Inode
-from millbeck.simulation.observer.lineage import ROOT, UNKNOWN_PREFIX, BatchTree, Entry
+from millbeck.simulation.observer.lineage import ROOT, UNKNOWN_PREFIX, BatchTree, ReplicaBatch
 from millbeck.storage.log import Log
 
 _FIELDS: Final = struct.Struct(">qiibIhi")
@@ -26,7 +26,7 @@ class ShadowLog:
     def __init__(self, disk: SimDisk, lineage: BatchTree) -> None:
         self.disk = disk
         self.lineage = lineage
-        self.entries: list[Entry] = []
+        self.entries: list[ReplicaBatch] = []
         self.start_offset = 0
         self._resume = ("", 0)
         """Where reading goes on when no batch is left to go on from."""
@@ -39,14 +39,14 @@ class ShadowLog:
     def is_of(self, log: Log) -> bool:
         return self._log is log
 
-    def begin(self, log: Log) -> list[Entry]:
+    def begin(self, log: Log) -> list[ReplicaBatch]:
         """Read the log again because another process has opened it; returns its batches."""
         self._log = log
         self.entries, self._bases, self._cursors = [], [], []
         self.end_offset = log.segments[0].base_offset
         return self.grow(log)
 
-    def cut(self, end_offset: int) -> list[Entry]:
+    def cut(self, end_offset: int) -> list[ReplicaBatch]:
         """The log was truncated to this offset; returns the removed batches."""
         index = bisect_right(self._bases, end_offset)
         while index and self.entries[index - 1].next_offset > end_offset:
@@ -62,7 +62,7 @@ class ShadowLog:
             self.entries, self._bases, self._cursors = [], [], []
         self.end_offset = end_offset
 
-    def grow(self, log: Log) -> list[Entry]:
+    def grow(self, log: Log) -> list[ReplicaBatch]:
         """Read new batches up to the end of the log."""
         first = len(self.entries)
         self.start_offset = log.log_start_offset
@@ -104,20 +104,20 @@ class ShadowLog:
             next_offset = base_offset + delta + 1
             position += _OVERHEAD + length
             place = self.lineage.place(place, base_offset, next_offset, epoch, checksum)
-            self.entries.append(Entry(base_offset, next_offset, epoch, checksum, place))
+            self.entries.append(ReplicaBatch(base_offset, next_offset, epoch, checksum, place))
             self._bases.append(base_offset)
             self._cursors.append((path, position))
             self.end_offset = next_offset
         return place
 
-    def upto(self, end_offset: int) -> Entry | None:
+    def upto(self, end_offset: int) -> ReplicaBatch | None:
         """The batch that ends at ``end_offset``, if there is one."""
         index = bisect_right(self._bases, end_offset - 1) - 1
         if index >= 0 and self.entries[index].next_offset == end_offset:
             return self.entries[index]
         return None
 
-    def between(self, start_offset: int, end_offset: int) -> list[Entry]:
+    def between(self, start_offset: int, end_offset: int) -> list[ReplicaBatch]:
         """The batches in a range of offsets."""
         first = bisect_right(self._bases, start_offset - 1)
         return [entry for entry in self.entries[first:] if entry.next_offset <= end_offset]
@@ -132,7 +132,7 @@ class ShadowLog:
         place = self.lineage.committed_at(end_offset)
         return UNKNOWN_PREFIX in (place, entry.place) or entry.place == place
 
-    def common_end(self, other: ShadowLog, entries: list[Entry]) -> int:
+    def common_end(self, other: ShadowLog, entries: list[ReplicaBatch]) -> int:
         """The offset up to which ``entries`` equal those of the other log; -1 if none do."""
         theirs = {entry.place: None for entry in other.entries if entry.place != UNKNOWN_PREFIX}
         common = -1
@@ -164,7 +164,7 @@ class ShadowLog:
                 return False
         return True
 
-    def _is_sound(self, entry: Entry, path: str, end: int) -> bool:
+    def _is_sound(self, entry: ReplicaBatch, path: str, end: int) -> bool:
         try:
             inode = self.disk.find(path)
         except OSError:
@@ -178,6 +178,6 @@ class ShadowLog:
         is_in_place = base_offset == entry.base_offset and length == len(data) - _OVERHEAD
         return bool(is_in_place and checksum == entry.checksum == crc32c(data[_CHECKSUM_FROM:]))
 
-    def _begin_of(self, entry: Entry, path: str) -> int:
+    def _begin_of(self, entry: ReplicaBatch, path: str) -> int:
         index = bisect_right(self._bases, entry.base_offset) - 2
         return self._cursors[index][1] if index >= 0 and self._cursors[index][0] == path else 0

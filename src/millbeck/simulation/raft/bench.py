@@ -31,7 +31,7 @@ from millbeck.raft.quorum_state import QuorumState
 from millbeck.raft.roles import Role
 from millbeck.raft.voters import ReplicaKey, VoterHistory, VoterSet
 from millbeck.records.control import KRaftVersion, Voter, VoterEndpoint, Voters
-from millbeck.simulation.raft.memory_log import Entry, MemoryLog, MemorySnapshot, PayloadTable, decode
+from millbeck.simulation.raft.memory_log import LogEntry, MemoryLog, MemorySnapshot, PayloadTable, decode
 
 E = TypeVar("E")
 
@@ -75,7 +75,7 @@ class BenchMember:
         self.log = MemoryLog(MemorySnapshot(start or SnapshotKey(0, 0), version, members))
         self.payloads = PayloadTable()
         for epoch in epochs or []:
-            self.log.append(Entry(epoch, self.payloads.new()))
+            self.log.append(LogEntry(epoch, self.payloads.new()))
         self.log.flush()
         history = VoterHistory(members, version)
         if start is not None:
@@ -115,7 +115,7 @@ class BenchMember:
     def _append(self, effect: AppendControl) -> list[Effect]:
         changes: list[tuple[int, KRaftVersion | Voters]] = []
         for value in effect.values:
-            offset = self.log.append(Entry(effect.epoch, self.payloads.new(value)))
+            offset = self.log.append(LogEntry(effect.epoch, self.payloads.new(value)))
             if isinstance(value, KRaftVersion | Voters):
                 changes.append((offset, value))
         return self.step(LogAppended(end_offset=self.log.end_offset, changes=tuple(changes)))
@@ -148,7 +148,7 @@ class BenchMember:
     def propose(self, count: int = 1) -> None:
         """Append records as the controller of a leader does."""
         for _ in range(count):
-            self.log.append(Entry(self.machine.epoch, self.payloads.new()))
+            self.log.append(LogEntry(self.machine.epoch, self.payloads.new()))
 
 
 def only(effects: list[Effect], kind: type[E]) -> list[E]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from millbeck.raft.voters import ReplicaKey, VoterSet
-from millbeck.simulation.raft.memory_log import Entry, MemoryLog
+from millbeck.simulation.raft.memory_log import LogEntry, MemoryLog
 
 
-class Violation(AssertionError):
+class RaftViolation(AssertionError):
     """An invariant does not hold."""
 
 
@@ -22,7 +22,7 @@ class Checks:
         self.leaders: dict[int, tuple[ReplicaKey, int]] = {}
         self.votes: dict[tuple[ReplicaKey, int], ReplicaKey] = {}
         self.matching: dict[tuple[int, int], tuple[int, int]] = {}
-        self.committed: dict[int, Entry] = {}
+        self.committed: dict[int, LogEntry] = {}
         self.committed_end = 0
 
     def leads(self, key: ReplicaKey, incarnation: int, epoch: int, log: MemoryLog) -> None:
@@ -83,7 +83,7 @@ class Checks:
         _expect(epoch >= before, f"R7: the epoch of {key} goes from {before} to {epoch}")
 
 
-def _holds(log: MemoryLog, committed: dict[int, Entry], high_watermark: int, flushed_offset: int) -> bool:
+def _holds(log: MemoryLog, committed: dict[int, LogEntry], high_watermark: int, flushed_offset: int) -> bool:
     if min(log.end_offset, flushed_offset) < high_watermark:
         return False
     last = high_watermark - 1
@@ -92,4 +92,4 @@ def _holds(log: MemoryLog, committed: dict[int, Entry], high_watermark: int, flu
 
 def _expect(holds: bool, message: str | Callable[[], str]) -> None:
     if not holds:
-        raise Violation(message if isinstance(message, str) else message())
+        raise RaftViolation(message if isinstance(message, str) else message())

@@ -20,7 +20,7 @@ _RECORD = Struct(">qiq")
 ControlRecord = LeaderChange | KRaftVersion | Voters
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     epoch: int
     payload: int
 
@@ -52,7 +52,7 @@ class MemoryLog:
     def __init__(self, initial: MemorySnapshot) -> None:
         self.base = initial
         """What stands for everything before ``start_offset``."""
-        self.entries: list[Entry] = []
+        self.entries: list[LogEntry] = []
         self.flushed_offset = 0
 
     @property
@@ -81,13 +81,13 @@ class MemoryLog:
                 return EpochEnd(self.entries[index].epoch, self.start_offset + index + 1)
         return EpochEnd(self.start_epoch, self.start_offset)
 
-    def at(self, offset: int) -> Entry:
+    def at(self, offset: int) -> LogEntry:
         return self.entries[offset - self.start_offset]
 
     def epoch_before(self, offset: int) -> int:
         return self.at(offset - 1).epoch if offset > self.start_offset else self.start_epoch
 
-    def append(self, entry: Entry) -> int:
+    def append(self, entry: LogEntry) -> int:
         self.entries.append(entry)
         return self.end_offset - 1
 
@@ -130,5 +130,5 @@ class MemoryLog:
         return [(offset, value) for offset, value in found if isinstance(value, KRaftVersion | Voters)]
 
 
-def decode(records: bytes) -> list[tuple[int, Entry]]:
-    return [(offset, Entry(epoch, payload)) for offset, epoch, payload in _RECORD.iter_unpack(records)]
+def decode(records: bytes) -> list[tuple[int, LogEntry]]:
+    return [(offset, LogEntry(epoch, payload)) for offset, epoch, payload in _RECORD.iter_unpack(records)]

@@ -26,7 +26,7 @@ from millbeck.raft.options import QuorumTimeouts
 from millbeck.raft.roles import NEVER_MS
 from millbeck.raft.voters import ReplicaKey, VoterSet
 from millbeck.records.control import Voter, VoterEndpoint
-from millbeck.simulation.raft.checks import Checks, Violation
+from millbeck.simulation.raft.checks import Checks, RaftViolation
 from millbeck.simulation.raft.memory_log import MemorySnapshot, PayloadTable
 from millbeck.simulation.raft.replica import Replica
 
@@ -172,7 +172,7 @@ class RaftWorld:
     # What happens.
 
     def run(self, duration_ms: int) -> None:
-        """Run all steps and faults of the seed; raises `Violation`."""
+        """Run all steps and faults of the seed; raises `RaftViolation`."""
         end_ms = self.now_ms + duration_ms
         if not self.now_ms:
             for replica in self.replicas:
@@ -308,4 +308,4 @@ class RaftWorld:
                 (str(each.key), each.machine.role.value if each.machine else "down", each.high_watermark)
                 for each in self.replicas
             ]
-            raise Violation(f"no progress within {PROGRESS_MS_MAX} ms after healing: {roles}, wanted {goal}")
+            raise RaftViolation(f"no progress within {PROGRESS_MS_MAX} ms after healing: {roles}, wanted {goal}")

@@ -51,7 +51,7 @@ from millbeck.raft.options import QuorumOptions
 from millbeck.raft.quorum_state import QuorumState
 from millbeck.raft.voters import ReplicaKey, VoterHistory
 from millbeck.records.control import KRaftVersion, LeaderChange, VoterEndpoint, Voters
-from millbeck.simulation.raft.memory_log import Entry, MemoryLog, MemorySnapshot, decode
+from millbeck.simulation.raft.memory_log import LogEntry, MemoryLog, MemorySnapshot, decode
 
 if TYPE_CHECKING:
     from millbeck.simulation.raft.raft_world import RaftWorld
@@ -237,7 +237,7 @@ class Replica:
             if isinstance(value, LeaderChange):
                 self.world.checks.leads(self.key, self.incarnation, effect.epoch, self.log)
                 self.world.election_count += 1
-            offset = self.log.append(Entry(effect.epoch, self.world.payloads.new(value)))
+            offset = self.log.append(LogEntry(effect.epoch, self.world.payloads.new(value)))
             self.world.checks.appended(self.key, self.log, offset)
             if not isinstance(value, LeaderChange):
                 changes.append((offset, value))
@@ -262,7 +262,7 @@ class Replica:
             return False
         if self.log.end_offset <= self.machine.epoch_start_offset:
             return False
-        offset = self.log.append(Entry(self.machine.epoch, self.world.payloads.new()))
+        offset = self.log.append(LogEntry(self.machine.epoch, self.world.payloads.new()))
         self.world.checks.appended(self.key, self.log, offset)
         self._flush_later()
         return True

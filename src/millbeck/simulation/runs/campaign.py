@@ -55,7 +55,7 @@ def run_plan(plan: ClusterPlan) -> SeedResult:
         problems=tuple((anomaly.kind, anomaly.detail) for anomaly in anomalies),
         counts=run.counts,
         seconds=time.perf_counter() - began_s,
-        faults=run.harm.done,
+        faults=run.faults.done,
     )
 
 

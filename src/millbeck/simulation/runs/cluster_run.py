@@ -31,7 +31,7 @@ from millbeck.simulation.histories.history import Anomaly, History
 from millbeck.simulation.observer.cluster_observer import ClusterObserver, Counts
 from millbeck.simulation.observer.findings import InvariantBroken
 from millbeck.simulation.workloads.leaders import MultiNodeCluster
-from millbeck.simulation.workloads.produce_and_read import TOPIC, Producer, Reader
+from millbeck.simulation.workloads.produce_and_read import TOPIC, HistoryProducer, HistoryReader
 from millbeck.simulation.workloads.settings import make_settings
 
 REPLICAS: Final = 3
@@ -141,7 +141,7 @@ class ClusterRun:
             omitted=plan.omitted,
             keeps_sessions=all(fault.kind in kinds.SPARES_SESSIONS for fault in plan.schedule),
         )
-        self.harm = FaultInjector(
+        self.faults = FaultInjector(
             self.cluster,
             self.observer,
             FaultBudget(self.observer),
@@ -193,18 +193,20 @@ class ClusterRun:
         plan = self.plan
         dice = stream(plan.seed, "clients")
         producers = [
-            Producer(clients, self.history, f"p{number}", number % plan.partition_count, random.Random(dice.random()))
+            HistoryProducer(
+                clients, self.history, f"p{number}", number % plan.partition_count, random.Random(dice.random())
+            )
             for number in range(max(plan.producer_count, plan.partition_count))
         ]
-        readers = [Reader(clients, self.history, f"c{partition}", partition) for partition in self._partitions()]
+        readers = [HistoryReader(clients, self.history, f"c{partition}", partition) for partition in self._partitions()]
         async with asyncio.TaskGroup() as tasks:
             working = [tasks.create_task(producer.run(plan.batch_count)) for producer in producers]
             following = [tasks.create_task(reader.run()) for reader in readers]
             setting = tasks.create_task(
-                make_settings(clients, random.Random(dice.random()), self.observer.metadata.heard)
+                make_settings(clients, random.Random(dice.random()), self.observer.metadata.setting_confirmed)
             )
-            await self.harm.run(plan.schedule)
-            supervision = tasks.create_task(self.harm.keep_running())
+            await self.faults.run(plan.schedule)
+            supervision = tasks.create_task(self.faults.keep_running())
             clients.is_calm = True
             await self._recover([*working, setting])
             supervision.cancel()
@@ -219,7 +221,7 @@ class ClusterRun:
 
     async def _read_all(self, clients: MultiNodeCluster) -> None:
         for partition in self._partitions():
-            reader = Reader(clients, self.history, "final", partition)
+            reader = HistoryReader(clients, self.history, "final", partition)
             try:
                 async with asyncio.timeout(RECOVERY_SECONDS):
                     self.history.record_final_read(str(partition), await reader.read_all())
@@ -249,7 +251,7 @@ class ClusterRun:
         self.observer.ended_unclean(member)
         cluster.machine(member).crash()
         late = [
-            Producer(clients, self.history, f"late{partition}", partition, random.Random(partition))
+            HistoryProducer(clients, self.history, f"late{partition}", partition, random.Random(partition))
             for partition in self._partitions()
         ]
         work = [asyncio.create_task(producer.run(3)) for producer in late]

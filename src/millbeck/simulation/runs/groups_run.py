@@ -29,7 +29,7 @@ from millbeck.simulation.environment.node import stream
 from millbeck.simulation.faults.rolling import POLL_SECONDS, break_node, create_topics, drawn_kinds
 from millbeck.simulation.histories.group_history import NEVER_STABLE, NOT_COVERED, GroupHistory
 from millbeck.simulation.histories.history import Anomaly
-from millbeck.simulation.workloads.group_members import GroupMember, MemberBehaviour
+from millbeck.simulation.workloads.group_members import GroupMemberBehaviour, SimGroupMember
 
 GROUP: Final = "g"
 TOPIC: Final = "t"
@@ -59,7 +59,7 @@ class GroupsPlan:
     faults: tuple[str, ...]
     fault_count: int
     assignment_interval_ms: int
-    manners: MemberBehaviour
+    behaviour: GroupMemberBehaviour
 
     @classmethod
     def drawn(cls, seed: int) -> GroupsPlan:
@@ -72,7 +72,7 @@ class GroupsPlan:
             faults=drawn_kinds(dice),
             fault_count=dice.randint(0, 4),
             assignment_interval_ms=dice.choice((0, 200, 1000)),
-            manners=MemberBehaviour(
+            behaviour=GroupMemberBehaviour(
                 leave=dice.choice((0.0, 0.03)),
                 die=dice.choice((0.0, 0.03)),
                 stall=dice.choice((0.0, 0.05)),
@@ -91,7 +91,7 @@ class GroupsRun:
         self._dice = stream(plan.seed, "groups clients")
         self._member_number = 0
         self._is_calm = False
-        self._members: dict[str, GroupMember] = {}
+        self._members: dict[str, SimGroupMember] = {}
         self._log: list[tuple[int, GroupRecord]] = []
 
     def run(self) -> list[Anomaly]:
@@ -109,12 +109,12 @@ class GroupsRun:
         await create_topics(admin, [topic])
         client = Cluster(environment, ClientConfig.parse({"bootstrap.servers": servers}))
         seats = [asyncio.create_task(self._seat(client)) for _ in range(self.plan.member_count)]
-        await self._harm(admin)
+        await self._inject_faults(admin)
         self._is_calm = True
         for member in self._members.values():
             member.is_calm = True
         self.cluster.start_all()
-        self.history.anomalies += await self._settle(admin)
+        self.history.anomalies += await self._wait_until_stable(admin)
         for seat in seats:
             seat.cancel()
         await asyncio.gather(*seats, return_exceptions=True)
@@ -126,14 +126,14 @@ class GroupsRun:
         """Run one member after another in the same place."""
         while True:
             self._member_number += 1
-            member = GroupMember(
+            member = SimGroupMember(
                 client,
                 self.history,
                 random.Random(self._dice.random()),
                 group_id=GROUP,
                 member_id=f"m{self._member_number}",
                 topics=[TOPIC],
-                manners=self.plan.manners,
+                behaviour=self.plan.behaviour,
             )
             member.is_calm = self._is_calm
             self._members[member.member_id] = member
@@ -145,7 +145,7 @@ class GroupsRun:
 
     # Harm
 
-    async def _harm(self, admin: Admin) -> None:
+    async def _inject_faults(self, admin: Admin) -> None:
         dice = stream(self.plan.seed, "groups faults")
         pause_s = self.plan.churn_s / (self.plan.fault_count + 1)
         for number in range(self.plan.fault_count):
@@ -171,7 +171,7 @@ class GroupsRun:
 
     # The end
 
-    async def _settle(self, admin: Admin) -> list[Anomaly]:
+    async def _wait_until_stable(self, admin: Admin) -> list[Anomaly]:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + SETTLE_SECONDS
         state = "not described"

@@ -25,7 +25,7 @@ from millbeck.simulation.environment.node import stream
 from millbeck.simulation.histories.history import History
 from millbeck.simulation.runs.progress import print_line
 from millbeck.simulation.workloads.leaders import MultiNodeCluster
-from millbeck.simulation.workloads.produce_and_read import TOPIC, Reader
+from millbeck.simulation.workloads.produce_and_read import TOPIC, HistoryReader
 from millbeck.simulation.workloads.unrepeated import send_each_once
 
 RESETS: Final = "connections reset, no broker fails"
@@ -102,14 +102,14 @@ class GuaranteeRun:
                 dice = random.Random(self._dice.random())
                 name = f"p{number}"
                 tasks.create_task(send_each_once(clients, self.history, name, dice, acks=self.row.acks))
-            await self._harm()
+            await self._inject_faults()
             clients.is_calm = True
         while not self._is_whole():
             self.cluster.start_all()
             await asyncio.sleep(0.1)
         # What was acknowledged by the leader alone is still on its way to the others.
         await asyncio.sleep(SETTLE_SECONDS)
-        self.history.record_final_read("0", await Reader(clients, self.history, "final", 0).read_all())
+        self.history.record_final_read("0", await HistoryReader(clients, self.history, "final", 0).read_all())
 
     def _is_whole(self) -> bool:
         nodes = self.cluster.running()
@@ -119,7 +119,7 @@ class GuaranteeRun:
         found = image.topics.partition(TOPIC, 0)
         return found is not None and found.has_leader and len(found.isr) == 3
 
-    async def _harm(self) -> None:
+    async def _inject_faults(self) -> None:
         dice, network = self._dice, self.cluster.world.network
         await asyncio.sleep(0.5 + dice.random())
         leader = self.cluster.leader_of(TOPIC, 0)

@@ -23,7 +23,7 @@ from millbeck.coordinator.group.offsets import removal
 from millbeck.coordinator.runtime.result import ResponseCallback, Result
 from millbeck.coordinator.share.shard import ShareKey, ShareShard
 from millbeck.coordinator.transaction.initialization import Initialisation
-from millbeck.coordinator.transaction.status import Status
+from millbeck.coordinator.transaction.status import TransactionState
 from millbeck.coordinator.transaction.transaction import Transaction
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError, NotCoordinator
@@ -194,7 +194,7 @@ class IsolationRun:
         await asyncio.gather(
             self._within(
                 TRANSACTION_TIMEOUT_SECONDS + CHECK_SECONDS,
-                lambda: all(self._status(name) is Status.COMPLETE_ABORT for name in good),
+                lambda: all(self._status(name) is TransactionState.COMPLETE_ABORT for name in good),
                 "transactions that have timed out are aborted",
             ),
             self._within(
@@ -300,11 +300,11 @@ class IsolationRun:
 
         await self._decide(TRANSACTION_STATE_TOPIC, name, add)
 
-    def _status(self, name: str) -> Status | None:
+    def _status(self, name: str) -> TransactionState | None:
         for shard in self._shards(TRANSACTION_STATE_TOPIC):
             for each in shard.transactions():
                 if each.transactional_id == name:
-                    status: Status = each.status
+                    status: TransactionState = each.status
                     return status
         return None
 

@@ -21,7 +21,7 @@ from millbeck.simulation.checkers import check_all
 from millbeck.simulation.environment.node import stream
 from millbeck.simulation.environment.threads import SimThreads
 from millbeck.simulation.histories.history import Anomaly, History
-from millbeck.simulation.workloads.produce_and_read import Cluster, work
+from millbeck.simulation.workloads.produce_and_read import NodeAccess, work
 
 HOST: Final = "n1"
 PORT: Final = 9092
@@ -122,7 +122,7 @@ class NodeRun:
     async def _scenario(self, environment: Environment) -> None:
         plan = self.plan
         self.start()
-        cluster = Cluster(environment, HOST, PORT)
+        cluster = NodeAccess(environment, HOST, PORT)
         await cluster.create_topic(plan.partition_count, plan.topic_options)
         await work(
             cluster,

@@ -21,7 +21,7 @@ from millbeck.security.authorizer import Operation, PatternType, Permission, Res
 from millbeck.security.principal import parse_principal
 from millbeck.security.standard_authorizer import StandardAuthorizer
 from millbeck.server.metadata.acl_publisher import SMALL_CHANGE_MAX, AclPublisher
-from millbeck.simulation.checkers.acl_decisions import AclModel, Question
+from millbeck.simulation.checkers.acl_decisions import AclModel, AclQuestion
 from millbeck.simulation.cluster import SimCluster
 from millbeck.simulation.environment.node import stream
 from millbeck.simulation.histories.history import Anomaly
@@ -132,8 +132,8 @@ def _entry(dice: Random) -> AccessControlEntry:
     )
 
 
-def _question(dice: Random) -> Question:
-    return Question(
+def _question(dice: Random) -> AclQuestion:
+    return AclQuestion(
         principal=dice.choice(PRINCIPALS),
         host=dice.choice(HOSTS),
         operation=dice.choice(OPERATIONS[:-1]),

@@ -75,7 +75,7 @@ class QuorumNode:
             self._over.set_exception(error)
 
     async def serve(self) -> None:
-        await self.environment.network.listen(lambda: _Door(self.driver, self.spawn), host="", port=PORT)
+        await self.environment.network.listen(lambda: _Connection(self.driver, self.spawn), host="", port=PORT)
         await self.driver.start()
         await self._over
 
@@ -85,7 +85,7 @@ class QuorumNode:
             self._over.set_result(None)
 
 
-class _Door(asyncio.Protocol):
+class _Connection(asyncio.Protocol):
     """One connection: requests are answered in order."""
 
     def __init__(self, driver: QuorumDriver, spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:

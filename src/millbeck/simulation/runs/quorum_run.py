@@ -18,7 +18,7 @@ from millbeck.metadata.image import MetadataImage
 from millbeck.metadata.records import ConfigRecord
 from millbeck.server.metadata.quorum_driver import MetadataLogFailed, QuorumDriver
 from millbeck.simulation import World
-from millbeck.simulation.environment.node import Node, stream
+from millbeck.simulation.environment.node import SimHost, stream
 from millbeck.simulation.environment.options import WorldOptions
 from millbeck.simulation.runs.quorum_node import QuorumNode, settings_of
 
@@ -44,7 +44,7 @@ class QuorumRun:
         self._is_deciding = True
         self._images: dict[int, tuple[bytes, ...]] = {}
 
-    def machine(self, node_id: int) -> Node:
+    def machine(self, node_id: int) -> SimHost:
         return self.world.node(f"c{node_id}")
 
     # The members.

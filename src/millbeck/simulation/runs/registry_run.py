@@ -90,7 +90,7 @@ class RegistryPlan:
         )
 
 
-class Request(NamedTuple):
+class RegistryRequest(NamedTuple):
     """What a client sends to an instance's process: run there, answered through the future."""
 
     run: Callable[[Instance], Any]
@@ -117,7 +117,7 @@ class RegistryRun:
         self._anomalies: list[Anomaly] = []
         self._texts: dict[int, str] = {}
         self._instances: dict[str, Instance] = {}
-        self._requests: dict[str, asyncio.Queue[Request]] = {}
+        self._requests: dict[str, asyncio.Queue[RegistryRequest]] = {}
         self._bootstrap = ""
         self._held: dict[str, str] = {}
         """What each subject must have in the end: its one text; no entry if it is deleted."""
@@ -138,7 +138,7 @@ class RegistryRun:
         for name in INSTANCES:
             self._start(name)
         clients = [asyncio.ensure_future(self._client(index)) for index in range(self.plan.client_count)]
-        await self._harm()
+        await self._inject_faults()
         self._heal()
         _, pending = await asyncio.wait(clients, timeout=SETTLE_SECONDS)
         if pending:
@@ -175,7 +175,7 @@ class RegistryRun:
 
     def _start(self, name: str) -> None:
         self._instances.pop(name, None)
-        queue: asyncio.Queue[Request] = asyncio.Queue()
+        queue: asyncio.Queue[RegistryRequest] = asyncio.Queue()
         self._requests[name] = queue
 
         async def main(environment: Environment) -> None:
@@ -213,7 +213,7 @@ class RegistryRun:
         """Have an instance run something in its process; raises TimeoutError when it does not answer."""
         if reply is None:
             reply = asyncio.get_running_loop().create_future()
-        self._requests[name].put_nowait(Request(run, reply))
+        self._requests[name].put_nowait(RegistryRequest(run, reply))
         return await asyncio.wait_for(reply, ANSWER_SECONDS)
 
     # clients
@@ -282,17 +282,17 @@ class RegistryRun:
 
     # faults
 
-    async def _harm(self) -> None:
+    async def _inject_faults(self) -> None:
         pause_s = self.plan.over_s / max(1, self.plan.fault_count)
         for _ in range(self.plan.fault_count):
             await asyncio.sleep(self._dice.uniform(0.3, 1.0) * pause_s)
             if self.plan.broker_faults and self._dice.random() < 0.3:
-                await self._harm_broker()
+                await self._fail_broker()
             else:
-                await self._harm_instance()
+                await self._stop_instance()
             self._restart()
 
-    async def _harm_instance(self) -> None:
+    async def _stop_instance(self) -> None:
         leading = [name for name, each in self._instances.items() if each.is_leading]
         name = self._dice.choice(leading) if leading and self._dice.random() < 0.7 else self._dice.choice(INSTANCES)
         await self._until_it_writes(name)
@@ -316,7 +316,7 @@ class RegistryRun:
                 return
             await asyncio.sleep(AIM_SECONDS)
 
-    async def _harm_broker(self) -> None:
+    async def _fail_broker(self) -> None:
         member = self._dice.choice(self.cluster.brokers)
         machine = self.cluster.machine(member)
         if self._dice.random() < 0.5:
@@ -339,7 +339,7 @@ class RegistryRun:
     # the end
 
     async def _check_end(self, environment: Environment) -> None:
-        end = await self._settle(environment)
+        end = await self._write_last_schema(environment)
         images: dict[str, Any] = {}
         for name in INSTANCES:
             seen = await self._ask(name, lambda instance: instance.has_seen(end, 30.0))
@@ -354,7 +354,7 @@ class RegistryRun:
             self.found(KEPT, f"{sorted(held.items())} instead of {sorted(self._held.items())}")
         await self._check_log(environment, state)
 
-    async def _settle(self, environment: Environment) -> int:
+    async def _write_last_schema(self, environment: Environment) -> int:
         """Write a last schema: after it the leader has undone the aborted writes of earlier leaders."""
         dice = stream(self.plan.seed, "the last write")
         loop = asyncio.get_running_loop()
@@ -408,7 +408,7 @@ def _compacted(log: list[tuple[bytes, bytes | None]]) -> list[tuple[bytes, bytes
     return [(key, value) for index, (key, value) in enumerate(log) if last[key] == index and value is not None]
 
 
-async def _handle(instance: Instance, request: Request) -> None:
+async def _handle(instance: Instance, request: RegistryRequest) -> None:
     try:
         answer = await request.run(instance)
     except (RegistryError, NotLeader, ApiError, TimeoutError) as error:

@@ -28,7 +28,7 @@ from millbeck.simulation.environment.node import stream
 from millbeck.simulation.faults.rolling import POLL_SECONDS, break_node, create_topics, drawn_kinds
 from millbeck.simulation.histories.history import Anomaly
 from millbeck.simulation.histories.share_history import NEVER_DRAINED, ShareHistory
-from millbeck.simulation.workloads.share_members import MemberBehaviour, ShareGroupMember
+from millbeck.simulation.workloads.share_members import ShareMemberBehaviour, SimShareMember
 
 GROUP: Final = "jobs"
 TOPIC: Final = "t"
@@ -67,7 +67,7 @@ class SharePlan:
     acquire_mode: str
     faults: tuple[str, ...]
     fault_count: int
-    manners: MemberBehaviour
+    behaviour: ShareMemberBehaviour
     has_dead_letters: bool = False
 
     @classmethod
@@ -83,7 +83,7 @@ class SharePlan:
             acquire_mode=dice.choice(("batch_optimized", "record_limit")),
             faults=drawn_kinds(dice),
             fault_count=dice.randint(1, 3),
-            manners=MemberBehaviour(
+            behaviour=ShareMemberBehaviour(
                 release=dice.choice((0.0, 0.1)),
                 reject=dice.choice((0.0, 0.05)),
                 forget=dice.choice((0.0, 0.1)),
@@ -109,7 +109,7 @@ class ShareRun:
             features={SHARE_VERSION: DEAD_LETTERS_FROM} if plan.has_dead_letters else None,
         )
         self._dice = stream(plan.seed, "share clients")
-        self._members: dict[int, ShareGroupMember] = {}
+        self._members: dict[int, SimShareMember] = {}
         self._member_number = 0
         self._is_calm = False
 
@@ -129,7 +129,7 @@ class ShareRun:
         seats = [asyncio.create_task(self._seat(environment, servers)) for _ in range(self.plan.member_count)]
         watching = asyncio.create_task(self._watch_starts(admin))
         producing = asyncio.create_task(self._produce(environment, servers))
-        await self._harm()
+        await self._inject_faults()
         await producing
         self._is_calm = True
         for member in self._members.values():
@@ -190,7 +190,7 @@ class ShareRun:
                 for records in (await consumer.poll(timeout_s=1.0)).values():
                     for record in records:
                         told = {name.removeprefix("__dlq.errors."): value or b"" for name, value in record.headers}
-                        self.history.letter_seen(
+                        self.history.dead_letter_seen(
                             TopicPartition(told["topic"].decode(), int(told["partition"])),
                             int(told["offset"]),
                             value=record.value,
@@ -212,7 +212,7 @@ class ShareRun:
             self._member_number += 1
             number = self._member_number
             dice = random.Random(self._dice.random())
-            member = ShareGroupMember(environment, self.history, dice, settings, TOPIC, self.plan.manners)
+            member = SimShareMember(environment, self.history, dice, settings, TOPIC, self.plan.behaviour)
             member.is_calm = self._is_calm
             self._members[number] = member
             try:
@@ -226,7 +226,7 @@ class ShareRun:
 
     # Harm
 
-    async def _harm(self) -> None:
+    async def _inject_faults(self) -> None:
         dice = stream(self.plan.seed, "share faults")
         for _ in range(self.plan.fault_count):
             await asyncio.sleep(2 + dice.random() * 5)

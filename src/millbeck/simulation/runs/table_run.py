@@ -20,7 +20,7 @@ from millbeck.simulation.histories.history import Anomaly
 from millbeck.simulation.histories.table_history import TableHistory
 from millbeck.simulation.runs.node_run import HOST, PORT, NodeRun, Plan
 from millbeck.simulation.workloads.compacted_table import TableProducer, TableReader
-from millbeck.simulation.workloads.produce_and_read import TOPIC, Cluster
+from millbeck.simulation.workloads.produce_and_read import TOPIC, NodeAccess
 
 DAY_MS: Final = 86_400_000
 LAST_COMPACTION_SECONDS: Final = 5.0
@@ -97,7 +97,7 @@ class CompactionRun(NodeRun):
     async def _scenario(self, environment: Environment) -> None:
         plan = self.table_plan
         self.start()
-        cluster = Cluster(environment, HOST, PORT)
+        cluster = NodeAccess(environment, HOST, PORT)
         await cluster.create_topic(plan.partition_count, plan.topic_options)
         dice = stream(plan.seed, "clients")
         partitions = range(plan.partition_count)

@@ -144,7 +144,7 @@ class TransactionsRun:
         ]
         watching = asyncio.ensure_future(self._watch())
         working = [asyncio.ensure_future(worker.run()) for worker in workers]
-        await self._harm()
+        await self._inject_faults()
         self._start_all()
         cluster.world.network.heal()
         _, pending = await asyncio.wait(working, timeout=WORK_SECONDS)
@@ -153,7 +153,7 @@ class TransactionsRun:
         for task in [*pending, *self.progress.zombies]:
             task.cancel()
         await asyncio.gather(*working, *self.progress.zombies, return_exceptions=True)
-        await self._settle()
+        await self._wait_until_stable()
         watching.cancel()
         self._check_logs()
         for what in self.progress.unfenced():
@@ -190,14 +190,14 @@ class TransactionsRun:
 
     # faults
 
-    async def _harm(self) -> None:
+    async def _inject_faults(self) -> None:
         pause_s = self.plan.over_s / max(1, self.plan.fault_count)
         for _ in range(self.plan.fault_count):
             await asyncio.sleep(self._dice.uniform(0.3, 1.0) * pause_s)
             member = self._dice.choice(self.cluster.brokers)
-            await self._harm_one(member)
+            await self._inject_fault(member)
 
-    async def _harm_one(self, member: SimNode) -> None:
+    async def _inject_fault(self, member: SimNode) -> None:
         cluster, machine = self.cluster, self.cluster.machine(member)
         if not machine.is_running:
             self._start(member)
@@ -284,7 +284,7 @@ class TransactionsRun:
 
     # the end
 
-    async def _settle(self) -> None:
+    async def _wait_until_stable(self) -> None:
         """Wait until abandoned transactions have been aborted by their timeouts."""
 
         def is_settled() -> bool:

@@ -19,10 +19,10 @@ from millbeck.simulation.workloads.produce_and_read import (
     RETRIABLE,
     RETRY_SECONDS,
     TOPIC,
-    Cluster,
+    HistoryProducer,
+    HistoryReader,
     InFlight,
-    Producer,
-    Reader,
+    NodeAccess,
     Trouble,
 )
 from millbeck.simulation.workloads.wire_client import WireClient
@@ -33,10 +33,10 @@ TOMBSTONE_SHARE: Final = 0.15
 SCAN_PAUSE_SECONDS_MAX: Final = 3.0
 
 
-class TableProducer(Producer):
+class TableProducer(HistoryProducer):
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: NodeAccess,
         history: TableHistory,
         name: str,
         partition: int,
@@ -69,18 +69,18 @@ class TableProducer(Producer):
         self._batch_count += 1
         return InFlight(data, sends)
 
-    async def _settle(self, reply: asyncio.Future[object]) -> None:
+    async def _handle_reply(self, reply: asyncio.Future[object]) -> None:
         waiting = self._unanswered[0]
-        await super()._settle(reply)
+        await super()._handle_reply(reply)
         now_ms = self._cluster.environment.clock.wall_ms()
         for send in waiting.sends:
             self._table.acknowledged_at(send.value, now_ms)
 
 
-class TableReader(Reader):
+class TableReader(HistoryReader):
     """``position`` is the offset after the last batch read, even if compaction removed its records."""
 
-    def __init__(self, cluster: Cluster, history: TableHistory, name: str, partition: int) -> None:
+    def __init__(self, cluster: NodeAccess, history: TableHistory, name: str, partition: int) -> None:
         super().__init__(cluster, history, name, partition)
         self._table = history
 

@@ -38,7 +38,7 @@ RETRY_SECONDS: Final = 0.2
 LEAVE_EPOCH: Final = -1
 
 
-class MemberBehaviour(NamedTuple):
+class GroupMemberBehaviour(NamedTuple):
     """How likely a member does something at each heartbeat, and how long things take."""
 
     leave: float = 0.02
@@ -49,7 +49,7 @@ class MemberBehaviour(NamedTuple):
     rebalance_timeout_ms: int = 5000
 
 
-class GroupMember:
+class SimGroupMember:
     def __init__(
         self,
         cluster: Cluster,
@@ -59,7 +59,7 @@ class GroupMember:
         group_id: str,
         member_id: str,
         topics: list[str],
-        manners: MemberBehaviour,
+        behaviour: GroupMemberBehaviour,
     ) -> None:
         self.member_id = member_id
         self.epoch = 0
@@ -69,7 +69,7 @@ class GroupMember:
         self._dice = dice
         self._group_id = group_id
         self._topics = topics
-        self._manners = manners
+        self._behaviour = behaviour
         self._offsets: dict[Place, int] = {}
         self._since: dict[Place, tuple[int, int]] = {}
         """The last epoch at which it knew that it did not have a partition, and the one at which it got it."""
@@ -82,14 +82,14 @@ class GroupMember:
         """Run until the member leaves, dies or is cancelled."""
         while True:
             wish = self._dice.random()
-            if not self.is_calm and wish < self._manners.leave:
+            if not self.is_calm and wish < self._behaviour.leave:
                 await self.leave()
                 return
-            if not self.is_calm and wish < self._manners.leave + self._manners.die:
+            if not self.is_calm and wish < self._behaviour.leave + self._behaviour.die:
                 self._history.gone(self.member_id)
                 return
-            if not self.is_calm and wish < self._manners.leave + self._manners.die + self._manners.stall:
-                await asyncio.sleep(self._dice.random() * self._manners.stall_s)
+            if not self.is_calm and wish < self._behaviour.leave + self._behaviour.die + self._behaviour.stall:
+                await asyncio.sleep(self._dice.random() * self._behaviour.stall_s)
             try:
                 await self._beat()
             except (FencedMemberEpoch, UnknownMemberId):
@@ -133,7 +133,7 @@ class GroupMember:
             topic_partitions=[] if is_joining else _topics_of(self.owned),
         )
         if is_joining or self._is_full:
-            request.rebalance_timeout_ms = self._manners.rebalance_timeout_ms
+            request.rebalance_timeout_ms = self._behaviour.rebalance_timeout_ms
             request.subscribed_topic_names = self._topics
         response = await self._ask(request, ConsumerGroupHeartbeatResponse)
         if response.error_code:
@@ -155,7 +155,7 @@ class GroupMember:
         self._history.granted(self.member_id, added)
         self.owned.update(dict.fromkeys(added))
         if any(place not in given for place in self.owned):
-            await asyncio.sleep(0 if self.is_calm else self._dice.random() * self._manners.revoke_s)
+            await asyncio.sleep(0 if self.is_calm else self._dice.random() * self._behaviour.revoke_s)
         self.owned = {place: None for place in self.owned if place in given}
         self._offsets = {place: offset for place, offset in self._offsets.items() if place in self.owned}
 

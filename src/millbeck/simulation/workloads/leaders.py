@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from typing import cast
 
 from millbeck.kernel.environment import Environment
-from millbeck.simulation.workloads.produce_and_read import REPLY_SECONDS, RETRY_SECONDS, TOPIC, Cluster, Trouble
+from millbeck.simulation.workloads.produce_and_read import REPLY_SECONDS, RETRY_SECONDS, TOPIC, NodeAccess, Trouble
 from millbeck.simulation.workloads.wire_client import WireClient
 from millbeck.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 CONNECT_SECONDS = 2.0
 
 
-class MultiNodeCluster(Cluster):
+class MultiNodeCluster(NodeAccess):
     """``addresses`` are those of the brokers' listeners; the order in which they are asked is random."""
 
     def __init__(self, environment: Environment, addresses: Sequence[tuple[str, int]], dice: random.Random) -> None:

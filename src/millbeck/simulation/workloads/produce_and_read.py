@@ -35,7 +35,7 @@ FETCH_BYTES: Final = 1_000_000
 Trouble = (ConnectionError, OSError, TimeoutError, asyncio.TimeoutError)
 
 
-class Cluster:
+class NodeAccess:
     """How to connect to the node, also after restarts."""
 
     def __init__(self, environment: Environment, host: str, port: int) -> None:
@@ -101,8 +101,8 @@ class InFlight:
         self.sends = sends
 
 
-class Producer:
-    def __init__(self, cluster: Cluster, history: History, name: str, partition: int, dice: random.Random) -> None:
+class HistoryProducer:
+    def __init__(self, cluster: NodeAccess, history: History, name: str, partition: int, dice: random.Random) -> None:
         self._cluster = cluster
         self._history = history
         self._name = name
@@ -146,7 +146,7 @@ class Producer:
                 waiting = self._make()
                 self._unanswered.append(waiting)
                 replies.append(self._send(client, waiting))
-            await self._settle(replies.popleft())
+            await self._handle_reply(replies.popleft())
             if self._dice.random() < 0.3:
                 await asyncio.sleep(self._dice.random() * self._cluster.think_s)
 
@@ -175,7 +175,7 @@ class Producer:
         )
         return client.send(request, 9)
 
-    async def _settle(self, reply: asyncio.Future[object]) -> None:
+    async def _handle_reply(self, reply: asyncio.Future[object]) -> None:
         response = await asyncio.wait_for(reply, REPLY_SECONDS)
         answer = response.responses[0].partition_responses[0]  # type: ignore[attr-defined]
         if answer.error_code in RETRIABLE:
@@ -189,8 +189,8 @@ class Producer:
         self._cluster.on_acknowledged(self._partition, answer.base_offset + len(waiting.sends) - 1)
 
 
-class Reader:
-    def __init__(self, cluster: Cluster, history: History, name: str, partition: int) -> None:
+class HistoryReader:
+    def __init__(self, cluster: NodeAccess, history: History, name: str, partition: int) -> None:
         self._cluster = cluster
         self._history = history
         self._name = name
@@ -252,28 +252,28 @@ class Reader:
 
 
 async def work(
-    cluster: Cluster,
+    cluster: NodeAccess,
     history: History,
     dice: random.Random,
-    harm: Callable[[], Awaitable[None]],
+    run_faults: Callable[[], Awaitable[None]],
     *,
     producer_count: int,
     partition_count: int,
     batch_count: int,
 ) -> None:
-    """Produce and read while ``harm`` runs, until all have finished; then read everything once more."""
+    """Produce and read while ``run_faults`` runs, until all have finished; then read everything once more."""
     producers = [
-        Producer(cluster, history, f"p{number}", number % partition_count, random.Random(dice.random()))
+        HistoryProducer(cluster, history, f"p{number}", number % partition_count, random.Random(dice.random()))
         for number in range(producer_count)
     ]
-    readers = [Reader(cluster, history, f"c{partition}", partition) for partition in range(partition_count)]
+    readers = [HistoryReader(cluster, history, f"c{partition}", partition) for partition in range(partition_count)]
     async with asyncio.TaskGroup() as tasks:
         working = [tasks.create_task(producer.run(batch_count)) for producer in producers]
         following = [tasks.create_task(reader.run()) for reader in readers]
-        await harm()
+        await run_faults()
         cluster.is_calm = True
         await asyncio.gather(*working)
         cluster.is_over = True
         await asyncio.gather(*following)
     for partition in range(partition_count):
-        history.record_final_read(str(partition), await Reader(cluster, history, "final", partition).read_all())
+        history.record_final_read(str(partition), await HistoryReader(cluster, history, "final", partition).read_all())

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable
 from typing import Final
 
-from millbeck.simulation.workloads.produce_and_read import REPLY_SECONDS, Cluster, Trouble
+from millbeck.simulation.workloads.produce_and_read import REPLY_SECONDS, NodeAccess, Trouble
 from millbeck.wire.messages.configs import (
     IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
@@ -23,7 +23,7 @@ OPTION: Final = "consumer.session.timeout.ms"
 PAUSE_SECONDS_MAX: Final = 3.0
 
 
-async def make_settings(cluster: Cluster, dice: random.Random, heard: Callable[[str], None]) -> int:
+async def make_settings(cluster: NodeAccess, dice: random.Random, heard: Callable[[str], None]) -> int:
     """Make settings until the faults are over; returns the number confirmed."""
     number = confirmed = 0
     while not cluster.is_calm:

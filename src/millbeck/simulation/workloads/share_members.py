@@ -18,7 +18,7 @@ from millbeck.wire.messages.share_fetch import ShareFetchPartitionResult
 POLL_SECONDS: Final = 0.5
 
 
-class MemberBehaviour(NamedTuple):
+class ShareMemberBehaviour(NamedTuple):
     """The probabilities of what a member does with a record, or after a poll."""
 
     release: float = 0.1
@@ -65,7 +65,7 @@ class WatchedConsumer(ShareConsumer):
                 self._history.confirmed(self.member_id, partition, offset, kind, now_s)
 
 
-class ShareGroupMember:
+class SimShareMember:
     def __init__(
         self,
         environment: Environment,
@@ -73,10 +73,10 @@ class ShareGroupMember:
         dice: random.Random,
         settings: Mapping[str, str],
         topic: str,
-        manners: MemberBehaviour,
+        behaviour: ShareMemberBehaviour,
     ) -> None:
         self._dice = dice
-        self._manners = manners
+        self._behaviour = behaviour
         self._topic = topic
         self.is_calm = False
         """From then on it accepts everything and stays."""
@@ -84,21 +84,21 @@ class ShareGroupMember:
 
     async def live(self) -> None:
         """Run until the member leaves or dies."""
-        consumer, dice, manners = self._consumer, self._dice, self._manners
+        consumer, dice, behaviour = self._consumer, self._dice, self._behaviour
         try:
             consumer.subscribe([self._topic])
             while True:
                 for delivery in await consumer.poll(timeout_s=POLL_SECONDS):
-                    self._settle(delivery)
-                await asyncio.sleep(dice.random() * manners.work_s)
+                    self._acknowledge(delivery)
+                await asyncio.sleep(dice.random() * behaviour.work_s)
                 if self.is_calm:
                     await self._commit()
                     continue
                 if dice.random() < 0.5:
                     await self._commit()
-                if dice.random() < manners.die:
+                if dice.random() < behaviour.die:
                     return
-                if dice.random() < manners.leave:
+                if dice.random() < behaviour.leave:
                     await consumer.close()
                     return
         finally:
@@ -111,12 +111,12 @@ class ShareGroupMember:
         except TimeoutError:
             return
 
-    def _settle(self, delivery: AcquiredRecord) -> None:
+    def _acknowledge(self, delivery: AcquiredRecord) -> None:
         roll = 1.0 if self.is_calm else self._dice.random()
         for chance, kind in (
-            (self._manners.release, AcknowledgeType.RELEASE),
-            (self._manners.reject, AcknowledgeType.REJECT),
-            (self._manners.forget, None),
+            (self._behaviour.release, AcknowledgeType.RELEASE),
+            (self._behaviour.reject, AcknowledgeType.REJECT),
+            (self._behaviour.forget, None),
         ):
             if roll < chance:
                 if kind is not None:

@@ -11,14 +11,14 @@ import random
 from millbeck.records import batch
 from millbeck.records.record import Record
 from millbeck.simulation.histories.history import History
-from millbeck.simulation.workloads.produce_and_read import REPLY_SECONDS, RETRY_SECONDS, TOPIC, Cluster, Trouble
+from millbeck.simulation.workloads.produce_and_read import REPLY_SECONDS, RETRY_SECONDS, TOPIC, NodeAccess, Trouble
 from millbeck.simulation.workloads.wire_client import WireClient
 from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 PAUSE_SECONDS_MAX = 0.05
 
 
-async def send_each_once(cluster: Cluster, history: History, name: str, dice: random.Random, *, acks: int) -> None:
+async def send_each_once(cluster: NodeAccess, history: History, name: str, dice: random.Random, *, acks: int) -> None:
     """Send to partition 0 until the faults are over."""
     count = 0
     while not cluster.is_calm:

@@ -116,7 +116,7 @@ class ThreeNodes(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class RequestCase:
     name: str
     request: object
     version: int
@@ -126,7 +126,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class ResponseTimes:
     """A response: all its error codes, and when it and the next response arrived."""
 
     name: str
@@ -181,7 +181,7 @@ class WithoutController:
         self._survivor = -1
         self._led_partition = -1
 
-    async def run(self) -> dict[str, Finding]:
+    async def run(self) -> dict[str, ResponseTimes]:
         """What the survivor answers, by the names of the questions; raises `TimeoutError` when the cluster does not
         come to life, or not again."""
         groups, transactional_ids, producer = await self._prepare()
@@ -192,7 +192,7 @@ class WithoutController:
         asked += self._writes(groups, transactional_ids, producer)
         findings = {each.name: each for each in await asyncio.gather(*(self._find(question) for question in asked))}
         await self._use_up_producer_ids()
-        last = Question(name="InitProducerId, no ids left", request=InitProducerIdRequest(None), version=4)
+        last = RequestCase(name="InitProducerId, no ids left", request=InitProducerIdRequest(None), version=4)
         findings[last.name] = await self._find(last)
         # What was asked for first may be forgotten by now.
         await self._ask(self._survivor, metadata("wanted"), 6)
@@ -271,40 +271,42 @@ class WithoutController:
 
     # What is asked
 
-    def _reads(self, group: str, transactional_id: str) -> list[Question]:
+    def _reads(self, group: str, transactional_id: str) -> list[RequestCase]:
         resources = [
             DescribeConfigsResource(TOPIC_RESOURCE, KNOWN, None),
             DescribeConfigsResource(BROKER_RESOURCE, str(self._survivor), None),
         ]
         described = [DescribeTopicPartitionsTopic(KNOWN), DescribeTopicPartitionsTopic("missing")]
         return [
-            Question(name="Metadata v6 known, missing", request=metadata(KNOWN, "missing"), version=6),
-            Question(name="Metadata v12 missing", request=metadata("missing-too"), version=12),
-            Question(name="Metadata v9 all", request=MetadataRequest(topics=None), version=9),
-            Question(
+            RequestCase(name="Metadata v6 known, missing", request=metadata(KNOWN, "missing"), version=6),
+            RequestCase(name="Metadata v12 missing", request=metadata("missing-too"), version=12),
+            RequestCase(name="Metadata v9 all", request=MetadataRequest(topics=None), version=9),
+            RequestCase(
                 name="DescribeTopicPartitions known, missing",
                 request=DescribeTopicPartitionsRequest(topics=described),
                 version=0,
             ),
-            Question(name="FindCoordinator v3 group", request=coordinator_of(GROUP, group), version=3),
-            Question(name="FindCoordinator v6 group", request=coordinators_of(GROUP, group), version=6),
-            Question(
+            RequestCase(name="FindCoordinator v3 group", request=coordinator_of(GROUP, group), version=3),
+            RequestCase(name="FindCoordinator v6 group", request=coordinators_of(GROUP, group), version=6),
+            RequestCase(
                 name="FindCoordinator v3 transaction", request=coordinator_of(TRANSACTION, transactional_id), version=3
             ),
-            Question(
+            RequestCase(
                 name="FindCoordinator v6 transaction", request=coordinators_of(TRANSACTION, transactional_id), version=6
             ),
-            Question(name="FindCoordinator v6 share, no topic", request=coordinators_of(SHARE, SHARE_KEY), version=6),
-            Question(
+            RequestCase(
+                name="FindCoordinator v6 share, no topic", request=coordinators_of(SHARE, SHARE_KEY), version=6
+            ),
+            RequestCase(
                 name="DescribeConfigs topic, broker", request=DescribeConfigsRequest(resources=resources), version=4
             ),
-            Question(name="DescribeCluster", request=DescribeClusterRequest(), version=1),
-            Question(name="ListConfigResources", request=ListConfigResourcesRequest(), version=1),
-            Question(name="ListGroups", request=ListGroupsRequest(), version=4),
-            Question(name="InitProducerId, ids left", request=InitProducerIdRequest(None), version=4),
+            RequestCase(name="DescribeCluster", request=DescribeClusterRequest(), version=1),
+            RequestCase(name="ListConfigResources", request=ListConfigResourcesRequest(), version=1),
+            RequestCase(name="ListGroups", request=ListGroupsRequest(), version=4),
+            RequestCase(name="InitProducerId, ids left", request=InitProducerIdRequest(None), version=4),
         ]
 
-    def _administration(self) -> list[Question]:
+    def _administration(self) -> list[RequestCase]:
         """The requests that only the controller can serve."""
         created = [CreatableTopic("new", num_partitions=1, replication_factor=3)]
         altered = [IncrementalResource(TOPIC_RESOURCE, KNOWN, [IncrementalConfig("retention.ms", 0, "1000000")])]
@@ -312,70 +314,70 @@ class WithoutController:
         moved = [ReassignableTopic(KNOWN, [ReassignablePartition(0, [1, 2])])]
         quorum = [DescribeQuorumRequestTopic("__cluster_metadata", [DescribeQuorumRequestPartition(0)])]
         return [
-            Question(
+            RequestCase(
                 name="CreateTopics",
                 request=CreateTopicsRequest(created, TIMEOUT_MS),
                 version=7,
                 limit_s=REQUEST_TIMEOUT_S,
             ),
-            Question(
+            RequestCase(
                 name="CreateTopics, validate only",
                 request=CreateTopicsRequest(created, TIMEOUT_MS, validate_only=True),
                 version=7,
                 limit_s=REQUEST_TIMEOUT_S,
             ),
-            Question(
+            RequestCase(
                 name="DeleteTopics",
                 request=DeleteTopicsRequest(topics=[DeleteTopicState(KNOWN)], timeout_ms=TIMEOUT_MS),
                 version=6,
                 limit_s=REQUEST_TIMEOUT_S,
             ),
-            Question(
+            RequestCase(
                 name="CreatePartitions",
                 request=CreatePartitionsRequest([CreatePartitionsTopic(KNOWN, 9, None)], TIMEOUT_MS),
                 version=3,
                 limit_s=REQUEST_TIMEOUT_S,
             ),
-            Question(
+            RequestCase(
                 name="ElectLeaders",
                 request=ElectLeadersRequest(0, [ElectLeadersTopicPartitions(KNOWN, [0])], TIMEOUT_MS),
                 version=2,
                 limit_s=REQUEST_TIMEOUT_S,
             ),
-            Question(
+            RequestCase(
                 name="AlterPartitionReassignments",
                 request=AlterPartitionReassignmentsRequest(TIMEOUT_MS, topics=moved),
                 version=0,
                 limit_s=REQUEST_TIMEOUT_S,
             ),
-            Question(
+            RequestCase(
                 name="ListPartitionReassignments",
                 request=ListPartitionReassignmentsRequest(TIMEOUT_MS),
                 version=0,
                 limit_s=REQUEST_TIMEOUT_S,
                 delay_s=RESIGNED_S,
             ),
-            Question(
+            RequestCase(
                 name="UpdateFeatures",
                 request=UpdateFeaturesRequest(TIMEOUT_MS, [FeatureUpdateKey("group.version", 1)]),
                 version=1,
                 limit_s=REQUEST_TIMEOUT_S,
             ),
-            Question(
+            RequestCase(
                 name="IncrementalAlterConfigs",
                 request=IncrementalAlterConfigsRequest(altered),
                 version=1,
                 limit_s=NO_TIMEOUT_S,
             ),
-            Question(name="AlterConfigs", request=AlterConfigsRequest(replaced), version=2, limit_s=NO_TIMEOUT_S),
-            Question(
+            RequestCase(name="AlterConfigs", request=AlterConfigsRequest(replaced), version=2, limit_s=NO_TIMEOUT_S),
+            RequestCase(
                 name="DescribeQuorum",
                 request=DescribeQuorumRequest(quorum),
                 version=0,
                 limit_s=NO_TIMEOUT_S,
                 delay_s=RESIGNED_S,
             ),
-            Question(
+            RequestCase(
                 name="UnregisterBroker",
                 request=UnregisterBrokerRequest(99),
                 version=0,
@@ -386,13 +388,13 @@ class WithoutController:
 
     def _writes(
         self, groups: Sequence[str], transactional_ids: Sequence[str], producer: tuple[int, int]
-    ) -> list[Question]:
+    ) -> list[RequestCase]:
         """The requests that need replication: the dead nodes stay in the ISR while there is no controller."""
         now_ms = self._environment.clock.wall_ms()
         data = batch.build([Record(-1, now_ms, None, b"value")])
         produced = [PartitionProduceData(self._led_partition, data)]
         return [
-            Question(
+            RequestCase(
                 name="Produce, all",
                 request=ProduceRequest(
                     acks=-1, timeout_ms=TIMEOUT_MS, topic_data=[TopicProduceData(name=KNOWN, partition_data=produced)]
@@ -400,7 +402,7 @@ class WithoutController:
                 version=9,
                 limit_s=REQUEST_TIMEOUT_S,
             ),
-            Question(
+            RequestCase(
                 name="OffsetCommit",
                 request=OffsetCommitRequest(
                     group_id=groups[0],
@@ -409,7 +411,7 @@ class WithoutController:
                 version=8,
                 limit_s=NO_TIMEOUT_S,
             ),
-            Question(
+            RequestCase(
                 name="ConsumerGroupHeartbeat, joins",
                 request=ConsumerGroupHeartbeatRequest(
                     group_id=groups[1],
@@ -421,19 +423,19 @@ class WithoutController:
                 version=0,
                 limit_s=NO_TIMEOUT_S,
             ),
-            Question(
+            RequestCase(
                 name="ShareGroupHeartbeat, joins",
                 request=ShareGroupHeartbeatRequest(groups[2], uuid_text(bytes([2]) * 16), 0, None, [KNOWN]),
                 version=1,
                 limit_s=NO_TIMEOUT_S,
             ),
-            Question(
+            RequestCase(
                 name="InitProducerId, transactional",
                 request=InitProducerIdRequest(transactional_ids[1], 60_000),
                 version=4,
                 limit_s=NO_TIMEOUT_S,
             ),
-            Question(
+            RequestCase(
                 name="AddPartitionsToTxn",
                 request=AddPartitionsToTxnRequest(
                     v3_and_below_transactional_id=transactional_ids[0],
@@ -459,7 +461,7 @@ class WithoutController:
 
     # How it is asked
 
-    async def _find(self, question: Question) -> Finding:
+    async def _find(self, question: RequestCase) -> ResponseTimes:
         loop = asyncio.get_running_loop()
         await asyncio.sleep(question.delay_s)
         client = await self._connect(self._survivor)
@@ -472,7 +474,7 @@ class WithoutController:
             await asyncio.wait_for(behind, PATIENCE_S)
         finally:
             client.close()
-        return Finding(
+        return ResponseTimes(
             name=question.name,
             codes=error_codes(answer),
             seconds=seconds,

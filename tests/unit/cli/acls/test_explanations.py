@@ -5,13 +5,13 @@ from __future__ import annotations
 from random import Random
 
 from millbeck.cli.acls.explanations import explain, is_allowed, make_authorizer
-from millbeck.cli.acls.files import Question
+from millbeck.cli.acls.files import AclAssertion
 from millbeck.security.acls import AccessControlEntry
 from millbeck.security.authorizer import Operation, PatternType, Permission, ResourceType
 from millbeck.security.standard_authorizer import Rule
 from tests.model.security.random_acls import random_model, random_question
 
-QUESTION = Question(
+QUESTION = AclAssertion(
     principal="User:alice",
     host="10.0.0.1",
     operation=Operation.READ,
@@ -47,7 +47,7 @@ def test_ten_thousand_random_questions_agree_with_the_model_and_are_helped() -> 
             found = explain(
                 authorizer,
                 model.entries,
-                Question(
+                AclAssertion(
                     principal=asked.principal,
                     host=asked.host,
                     operation=asked.operation,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from millbeck.cli.acls.words import as_filter, check_host, check_principal, read_word, sentence, word
+from millbeck.cli.acls.words import acl_line, as_filter, check_host, check_principal, read_word, word
 from millbeck.security.acls import AccessControlEntry
 from millbeck.security.authorizer import Operation, PatternType, Permission, ResourceType
 
@@ -52,5 +52,5 @@ def test_an_acl_is_one_sentence_and_its_own_filter() -> None:
         operation=Operation.READ,
         permission_type=Permission.DENY,
     )
-    assert sentence(entry) == ("deny User:alice from 10.0.0.1 to read every topic whose name begins with orders-")
+    assert acl_line(entry) == ("deny User:alice from 10.0.0.1 to read every topic whose name begins with orders-")
     assert as_filter(entry).matches(entry)

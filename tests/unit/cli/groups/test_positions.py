@@ -10,7 +10,7 @@ import pytest
 
 from millbeck.cli.groups.positions import (
     Move,
-    Position,
+    NewPosition,
     exported,
     parse_datetime,
     parse_duration,
@@ -28,18 +28,18 @@ NOW_MS = 1769860800000
 NONE_GIVEN = {"to_earliest": False, "to_latest": False, "to_current": False, "to_offset": None, "shift_by": None}
 
 POSITIONS = {
-    "earliest": ({"to_earliest": True}, Position(timestamp=EARLIEST)),
-    "latest": ({"to_latest": True}, Position(timestamp=LATEST)),
-    "current": ({"to_current": True}, Position(is_current=True)),
-    "offset zero": ({"to_offset": 0}, Position(offset=0)),
-    "back": ({"shift_by": -5}, Position(shift=-5)),
-    "a moment": ({"to_datetime": "2026-01-31T12:00:00"}, Position(timestamp=NOW_MS)),
-    "a while ago": ({"by_duration": "PT1H"}, Position(timestamp=NOW_MS - 3_600_000)),
+    "earliest": ({"to_earliest": True}, NewPosition(timestamp=EARLIEST)),
+    "latest": ({"to_latest": True}, NewPosition(timestamp=LATEST)),
+    "current": ({"to_current": True}, NewPosition(is_current=True)),
+    "offset zero": ({"to_offset": 0}, NewPosition(offset=0)),
+    "back": ({"shift_by": -5}, NewPosition(shift=-5)),
+    "a moment": ({"to_datetime": "2026-01-31T12:00:00"}, NewPosition(timestamp=NOW_MS)),
+    "a while ago": ({"by_duration": "PT1H"}, NewPosition(timestamp=NOW_MS - 3_600_000)),
 }
 
 
 @pytest.mark.parametrize(("given", "expected"), POSITIONS.values(), ids=POSITIONS.keys())
-def test_what_the_options_mean(given: dict[str, Any], expected: Position) -> None:
+def test_what_the_options_mean(given: dict[str, Any], expected: NewPosition) -> None:
     assert position_of({**NONE_GIVEN, **given}, now=NOW) == expected
 
 
@@ -70,15 +70,15 @@ def test_what_is_no_duration(text: str) -> None:
 
 
 def test_times_before_the_clock_of_computers_are_its_beginning() -> None:
-    assert position_of({"to_datetime": "0001-01-01T00:00:00"}) == Position(timestamp=0)
-    assert position_of({"by_duration": "P99999D"}) == Position(timestamp=0)
+    assert position_of({"to_datetime": "0001-01-01T00:00:00"}) == NewPosition(timestamp=0)
+    assert position_of({"by_duration": "P99999D"}) == NewPosition(timestamp=0)
     with pytest.raises(click.UsageError, match="is too long"):
         position_of({"by_duration": "P999999999999D"})
 
 
 def test_a_topic_that_is_not_there_is_named_and_guessed() -> None:
     with pytest.raises(click.ClickException, match=r"there is no topic ordres, did you mean orders\?"):
-        plan(Position(timestamp=EARLIEST), topics=[("ordres", None)])
+        plan(NewPosition(timestamp=EARLIEST), topics=[("ordres", None)])
 
 
 def test_partitions_of_a_topic() -> None:
@@ -136,7 +136,7 @@ class FakeAdmin:
 
 
 def plan(
-    position: Position,
+    position: NewPosition,
     *,
     topics: list[tuple[str, list[int] | None]] | None = None,
     state: str | None = "Empty",
@@ -149,48 +149,48 @@ def plan(
     return [None if move is None else (move.current, move.new) for move in moves]
 
 
-async def notes(position: Position) -> list[str | None]:
+async def notes(position: NewPosition) -> list[str | None]:
     admin: Any = FakeAdmin()
     found = await reset_plan(admin, "billing", [("orders", None)], position, creates=False)
     return [move.note for move in found.values()]
 
 
 def test_an_offset_that_does_not_exist_is_told_of() -> None:
-    assert asyncio.run(notes(Position(offset=5))) == ["offset 5 is before the first record, using 10 instead", None]
-    assert asyncio.run(notes(Position(offset=70))) == [None, "offset 70 is beyond the end, using 50 instead"]
-    assert asyncio.run(notes(Position(timestamp=NOW_MS))) == [None, None]
+    assert asyncio.run(notes(NewPosition(offset=5))) == ["offset 5 is before the first record, using 10 instead", None]
+    assert asyncio.run(notes(NewPosition(offset=70))) == [None, "offset 70 is beyond the end, using 50 instead"]
+    assert asyncio.run(notes(NewPosition(timestamp=NOW_MS))) == [None, None]
 
 
 PLANS = {
-    "earliest": (Position(timestamp=EARLIEST), [(40, 10), (None, 0)]),
-    "latest": (Position(timestamp=LATEST), [(40, 100), (None, 50)]),
-    "a time after the last record is the end": (Position(timestamp=NOW_MS), [(40, 60), (None, 50)]),
-    "an offset is kept within the log": (Position(offset=5), [(40, 10), (None, 5)]),
-    "and below its end": (Position(offset=70), [(40, 70), (None, 50)]),
+    "earliest": (NewPosition(timestamp=EARLIEST), [(40, 10), (None, 0)]),
+    "latest": (NewPosition(timestamp=LATEST), [(40, 100), (None, 50)]),
+    "a time after the last record is the end": (NewPosition(timestamp=NOW_MS), [(40, 60), (None, 50)]),
+    "an offset is kept within the log": (NewPosition(offset=5), [(40, 10), (None, 5)]),
+    "and below its end": (NewPosition(offset=70), [(40, 70), (None, 50)]),
     "each its own": (
-        Position(offsets={TopicPartition("orders", 1): 7, TopicPartition("orders", 0): 500}),
+        NewPosition(offsets={TopicPartition("orders", 1): 7, TopicPartition("orders", 0): 500}),
         [(40, 100), (None, 7)],
     ),
-    "current, or the end": (Position(is_current=True), [(40, 40), (None, 50)]),
+    "current, or the end": (NewPosition(is_current=True), [(40, 40), (None, 50)]),
 }
 
 
 @pytest.mark.parametrize(("position", "expected"), PLANS.values(), ids=PLANS.keys())
-def test_the_plan(position: Position, expected: list[tuple[int | None, int]]) -> None:
+def test_the_plan(position: NewPosition, expected: list[tuple[int | None, int]]) -> None:
     assert plan(position) == expected
 
 
 def test_a_shift_starts_from_what_is_committed() -> None:
-    assert plan(Position(shift=-15), topics=[("orders", [0])]) == [(40, 25), None]
-    assert plan(Position(shift=-100), topics=[("orders", [0])]) == [(40, 10), None]
+    assert plan(NewPosition(shift=-15), topics=[("orders", [0])]) == [(40, 25), None]
+    assert plan(NewPosition(shift=-100), topics=[("orders", [0])]) == [(40, 10), None]
     with pytest.raises(click.ClickException, match="orders-1 has no committed offset"):
-        plan(Position(shift=1))
+        plan(NewPosition(shift=1))
 
 
 def test_all_topics_are_those_the_group_has_committed_for() -> None:
-    assert plan(Position(timestamp=EARLIEST), topics=[]) == [(40, 10), (None, 0)]
+    assert plan(NewPosition(timestamp=EARLIEST), topics=[]) == [(40, 10), (None, 0)]
     with pytest.raises(click.ClickException, match="has committed no offsets"):
-        plan(Position(timestamp=EARLIEST), topics=[], state=None, creates=True)
+        plan(NewPosition(timestamp=EARLIEST), topics=[], state=None, creates=True)
 
 
 @pytest.mark.parametrize("state", [None, "Dead"])
@@ -198,19 +198,19 @@ def test_a_group_that_does_not_exist_is_made_only_when_that_is_wanted(
     state: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(click.ClickException, match=r"no group billing, did you mean bilking\?; --create creates it"):
-        plan(Position(timestamp=EARLIEST), state=state)
-    assert [new for _, new in plan(Position(timestamp=EARLIEST), state=state, creates=True)] == [10, 0]
+        plan(NewPosition(timestamp=EARLIEST), state=state)
+    assert [new for _, new in plan(NewPosition(timestamp=EARLIEST), state=state, creates=True)] == [10, 0]
     assert "group billing does not exist yet" in capsys.readouterr().err
 
 
 def test_a_group_with_members_is_left_alone() -> None:
     with pytest.raises(click.ClickException, match="is Stable: stop its members"):
-        plan(Position(timestamp=EARLIEST), state="Stable")
+        plan(NewPosition(timestamp=EARLIEST), state="Stable")
 
 
 def test_a_partition_that_is_not_there_is_named() -> None:
     with pytest.raises(click.ClickException, match="orders has no partition 7"):
-        plan(Position(timestamp=EARLIEST), topics=[("orders", [7])])
+        plan(NewPosition(timestamp=EARLIEST), topics=[("orders", [7])])
 
 
 def test_a_plan_that_was_printed_can_be_read_back(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_a_plan_that_was_printed_can_be_read_back(tmp_path: Path) -> None:
     }
     path = tmp_path / "offsets.csv"
     path.write_text(exported(plan) + "\n")
-    assert position_of({"from_file": str(path)}) == Position(
+    assert position_of({"from_file": str(path)}) == NewPosition(
         offsets={TopicPartition("t", 0): 5, TopicPartition("u", 3): 0}
     )
 

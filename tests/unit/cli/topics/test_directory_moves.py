@@ -8,7 +8,7 @@ import click
 import pytest
 
 from millbeck.cli.topics import directory_moves
-from millbeck.cli.topics.directory_moves import move_logs, places_shown, whereabouts
+from millbeck.cli.topics.directory_moves import directory_text, move_logs, print_replica_directories
 from millbeck.client.admin.outcomes import Outcomes
 from millbeck.client.admin.results import LogDirDescription, LogReplica
 from millbeck.kernel.errors import ApiError, LogDirNotFound, ReplicaNotAvailable
@@ -66,11 +66,11 @@ def test_what_cannot_be_or_takes_too_long_is_an_error(
 
 def test_where_replicas_are_and_whether_that_is_where_they_shall_be(capsys: pytest.CaptureFixture[str]) -> None:
     brokers: Any = Brokers()
-    assert not asyncio.run(places_shown(brokers, {(1, T0): "/a", (1, T1): "/b"}))
+    assert not asyncio.run(print_replica_directories(brokers, {(1, T0): "/a", (1, T1): "/b"}))
     assert capsys.readouterr().out == "t-0 on broker 1: is in /a\nt-1 on broker 1: still moving to /b\n"
-    assert asyncio.run(places_shown(brokers, {(1, T0): "/a"}))
+    assert asyncio.run(print_replica_directories(brokers, {(1, T0): "/a"}))
 
 
 def test_a_replica_that_is_nowhere_or_elsewhere() -> None:
-    assert whereabouts("/a", None, None) == "not found on its broker, expected in /a"
-    assert whereabouts("/a", "/b", "/c") == "not moving: it is in /b instead of /a"
+    assert directory_text("/a", None, None) == "not found on its broker, expected in /a"
+    assert directory_text("/a", "/b", "/c") == "not moving: it is in /b instead of /a"

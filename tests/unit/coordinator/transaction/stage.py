@@ -9,7 +9,7 @@ from typing import Any
 from millbeck.coordinator.runtime.loader import Loader
 from millbeck.coordinator.runtime.result import Result
 from millbeck.coordinator.runtime.shard_runner import ShardRunner
-from millbeck.coordinator.transaction.ending import Ending
+from millbeck.coordinator.transaction.ending import EndTransactionRequest
 from millbeck.coordinator.transaction.initialization import Initialisation
 from millbeck.coordinator.transaction.markers import Markers
 from millbeck.coordinator.transaction.records import TransactionRecord
@@ -95,7 +95,7 @@ class Stage:
 
     def end(self, name: str, producer: tuple[int, int], is_committed: bool, commits: bool = True) -> Any:
         self.next_producer_id += 1
-        asked = Ending(
+        asked = EndTransactionRequest(
             transactional_id=name,
             producer_id=producer[0],
             producer_epoch=producer[1],

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from millbeck.coordinator.transaction.ending import Ending, end
+from millbeck.coordinator.transaction.ending import EndTransactionRequest, end
 from millbeck.coordinator.transaction.initialization import ProducerIdRequired
-from millbeck.coordinator.transaction.status import Status
+from millbeck.coordinator.transaction.status import TransactionState
 from millbeck.coordinator.transaction.transaction import LAST_EPOCH_SHOWN, Transaction
 from millbeck.kernel.errors import (
     ApiError,
@@ -23,8 +23,10 @@ PLACE = TopicPartition("t", 0)
 EMPTY = Transaction(transactional_id="x", producer_id=7, producer_epoch=3, timeout_ms=1)
 
 
-def ending(is_committed: bool, version: int, epoch: int = 3, producer_id: int = 7, new_id: int | None = None) -> Ending:
-    return Ending(
+def ending(
+    is_committed: bool, version: int, epoch: int = 3, producer_id: int = 7, new_id: int | None = None
+) -> EndTransactionRequest:
+    return EndTransactionRequest(
         transactional_id="x",
         producer_id=producer_id,
         producer_epoch=epoch,
@@ -39,7 +41,7 @@ def opened(version: int, epoch: int = 3) -> Transaction:
     return known.with_partitions([PLACE], client_version=version, now_ms=1)
 
 
-def refusal(known: Transaction, asked: Ending) -> type[ApiError] | None:
+def refusal(known: Transaction, asked: EndTransactionRequest) -> type[ApiError] | None:
     try:
         end(known, asked, 9)
     except ApiError as error:
@@ -52,7 +54,7 @@ def refusal(known: Transaction, asked: Ending) -> type[ApiError] | None:
 def test_what_is_open_is_decided(version: int, is_committed: bool) -> None:
     after = end(opened(version), ending(is_committed, version), 9)
     assert after is not None
-    assert after.status is (Status.PREPARE_COMMIT if is_committed else Status.PREPARE_ABORT)
+    assert after.status is (TransactionState.PREPARE_COMMIT if is_committed else TransactionState.PREPARE_ABORT)
     assert after.producer_epoch == (4 if version == 2 else 3)
 
 
@@ -87,10 +89,10 @@ def test_a_delayed_end_cannot_touch_a_later_transaction() -> None:
 
 def test_an_abort_may_come_before_anything_was_written() -> None:
     after: Any = end(EMPTY, ending(False, 2), 9)
-    assert (after.status, after.producer_epoch, after.start_timestamp_ms) == (Status.PREPARE_ABORT, 4, 9)
+    assert (after.status, after.producer_epoch, after.start_timestamp_ms) == (TransactionState.PREPARE_ABORT, 4, 9)
     complete = after.completed(10)
     again: Any = end(complete, ending(False, 2, epoch=4), 11)
-    assert (again.status, again.producer_epoch) == (Status.PREPARE_ABORT, 5)
+    assert (again.status, again.producer_epoch) == (TransactionState.PREPARE_ABORT, 5)
     assert refusal(EMPTY, ending(True, 2)) is InvalidTxnState
     assert refusal(complete, ending(True, 2, epoch=4)) is InvalidTxnState
     assert refusal(EMPTY, ending(False, 0)) is InvalidTxnState
@@ -102,7 +104,7 @@ def test_an_abort_of_what_has_not_begun_waits_for_the_markers_of_the_last() -> N
         first: Any = end(opened(2), ending(is_committed, 2), 9)
         assert refusal(first, ending(False, 2, epoch=4)) is ConcurrentTransactions
         after: Any = end(first.completed(10), ending(False, 2, epoch=4), 11)
-        assert (after.status, after.producer_epoch) == (Status.PREPARE_ABORT, 5)
+        assert (after.status, after.producer_epoch) == (TransactionState.PREPARE_ABORT, 5)
 
 
 def test_the_end_of_the_last_epoch_brings_a_new_id() -> None:

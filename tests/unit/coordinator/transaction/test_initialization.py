@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millbeck.coordinator.transaction.initialization import Initialisation, ProducerIdRequired, begin, initialise
-from millbeck.coordinator.transaction.status import Status
+from millbeck.coordinator.transaction.status import TransactionState
 from millbeck.coordinator.transaction.transaction import EPOCH_MAX, LAST_EPOCH_SHOWN, Transaction
 from millbeck.kernel.errors import ConcurrentTransactions, ProducerFenced
 from millbeck.kernel.ids import TopicPartition
@@ -29,7 +29,12 @@ def test_a_new_id_begins_with_epoch_0() -> None:
     with pytest.raises(ProducerIdRequired):
         begin(asked(), 10)
     first = init(begin(asked(new_id=7), 10), asked(new_id=7))
-    assert (first.producer_id, first.producer_epoch, first.status, first.timeout_ms) == (7, 0, Status.EMPTY, 50)
+    assert (first.producer_id, first.producer_epoch, first.status, first.timeout_ms) == (
+        7,
+        0,
+        TransactionState.EMPTY,
+        50,
+    )
 
 
 def test_a_new_producer_gets_the_next_epoch() -> None:
@@ -47,7 +52,7 @@ def test_a_producer_that_was_replaced_is_fenced() -> None:
 def test_an_open_transaction_is_aborted_first() -> None:
     opened = known().with_partitions([PLACE], client_version=2, now_ms=1)
     fenced = init(opened, asked())
-    assert (fenced.status, fenced.producer_epoch) == (Status.PREPARE_ABORT, 4)
+    assert (fenced.status, fenced.producer_epoch) == (TransactionState.PREPARE_ABORT, 4)
     with pytest.raises(ConcurrentTransactions):
         init(fenced, asked())
     assert init(fenced.completed(20), asked()).producer_epoch == 5

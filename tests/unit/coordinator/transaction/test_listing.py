@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millbeck.coordinator.transaction.listing import Filters, describe, list_all
-from millbeck.coordinator.transaction.status import Status
+from millbeck.coordinator.transaction.status import TransactionState
 from millbeck.coordinator.transaction.transaction import Transaction
 from millbeck.kernel.errors import TransactionalIdNotFound
 from millbeck.kernel.ids import TopicPartition
@@ -14,14 +14,14 @@ IDLE = Transaction(transactional_id="idle", producer_id=1, producer_epoch=0, tim
 OPEN = Transaction(transactional_id="open", producer_id=2, producer_epoch=4, timeout_ms=9).with_partitions(
     [TopicPartition("t", 0), TopicPartition("t", 2), TopicPartition("s", 1)], client_version=2, now_ms=100
 )
-DEAD = Transaction(transactional_id="dead", producer_id=3, producer_epoch=0, timeout_ms=9, status=Status.DEAD)
+DEAD = Transaction(transactional_id="dead", producer_id=3, producer_epoch=0, timeout_ms=9, status=TransactionState.DEAD)
 
 
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
         (Filters(), ["idle", "open"]),
-        (Filters(statuses=frozenset([Status.ONGOING])), ["open"]),
+        (Filters(statuses=frozenset([TransactionState.ONGOING])), ["open"]),
         (Filters(statuses=frozenset()), []),
         (Filters(producer_ids=frozenset([1, 9])), ["idle"]),
         (Filters(duration_ms=50), ["idle", "open"]),

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millbeck.coordinator.transaction.records import TransactionRecord, decode, encode
-from millbeck.coordinator.transaction.status import Status
+from millbeck.coordinator.transaction.status import TransactionState
 from millbeck.coordinator.transaction.transaction import Transaction
 from millbeck.kernel.ids import TopicPartition
 from millbeck.wire.errors import DecodeError
@@ -17,7 +17,7 @@ OPEN = Transaction(
     producer_id=0x0102,
     producer_epoch=3,
     timeout_ms=60_000,
-    status=Status.ONGOING,
+    status=TransactionState.ONGOING,
     partitions={TopicPartition("t", 1): None, TopicPartition("t", 4): None},
     start_timestamp_ms=10,
     update_timestamp_ms=11,
@@ -53,12 +53,14 @@ def test_a_tombstone_has_no_value() -> None:
 
 @settings(max_examples=50)
 @given(
-    status=st.sampled_from([status for status in Status if status is not Status.EMPTY]),
+    status=st.sampled_from([status for status in TransactionState if status is not TransactionState.EMPTY]),
     epoch=st.integers(-1, 2**15 - 1),
     partitions=st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5)), unique=True),
     next_id=st.integers(-1, 2**40),
 )
-def test_what_is_written_is_read(status: Status, epoch: int, partitions: list[tuple[str, int]], next_id: int) -> None:
+def test_what_is_written_is_read(
+    status: TransactionState, epoch: int, partitions: list[tuple[str, int]], next_id: int
+) -> None:
     transaction = Transaction(
         transactional_id="ä",
         producer_id=2**40,

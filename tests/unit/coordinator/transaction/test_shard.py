@@ -10,7 +10,7 @@ import pytest
 from millbeck.coordinator.runtime.result import Result
 from millbeck.coordinator.transaction.listing import Filters
 from millbeck.coordinator.transaction.records import TransactionRecord
-from millbeck.coordinator.transaction.status import Status
+from millbeck.coordinator.transaction.status import TransactionState
 from millbeck.coordinator.transaction.transaction import EPOCH_MAX, LAST_EPOCH_SHOWN, Transaction
 from millbeck.kernel import errors
 from millbeck.kernel.ids import TopicPartition
@@ -34,10 +34,10 @@ def test_a_transaction_from_beginning_to_end(stage: Any) -> None:
     answer = stage.end("x", producer, True)
     assert answer.response[:3] == (101, 1, 0)
     assert [(each.producer_epoch, each.partitions) for each in stage.sent] == [(1, (PLACE, OTHER))]
-    assert stage.of("x").status is Status.PREPARE_COMMIT
+    assert stage.of("x").status is TransactionState.PREPARE_COMMIT
     assert isinstance(stage.add("x", (101, 1), PLACE).error, errors.ConcurrentTransactions)
     assert stage.complete().response is True
-    assert stage.of("x").status is Status.COMPLETE_COMMIT
+    assert stage.of("x").status is TransactionState.COMPLETE_COMMIT
     assert stage.complete().response is False
     assert stage.add("x", (101, 1), PLACE).response == 0
 
@@ -50,7 +50,7 @@ def test_markers_of_an_earlier_transaction_complete_nothing(stage: Any) -> None:
     stage.add("x", (101, 1), PLACE)
     stage.end("x", (101, 1), False)
     assert stage.run(lambda shard: shard.complete(old, 0)).response is False
-    assert stage.of("x").status is Status.PREPARE_ABORT
+    assert stage.of("x").status is TransactionState.PREPARE_ABORT
 
 
 def test_markers_follow_the_committed_decision_and_the_answer_too(stage: Any) -> None:
@@ -70,7 +70,7 @@ def test_a_decision_that_is_not_written_is_none(stage: Any) -> None:
     stage.host.write_failed(2, errors.KafkaStorageError(), 0)
     assert isinstance(answer.error, errors.NotCoordinator)
     assert stage.sent == []
-    assert stage.of("x").status is Status.ONGOING
+    assert stage.of("x").status is TransactionState.ONGOING
     assert stage.end("x", producer, False).response[:3] == (101, 1, 0)
     assert [each.is_committed for each in stage.sent] == [False]
 
@@ -144,7 +144,7 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced(st
 def test_without_a_timeout_nothing_is_aborted(stage: Any) -> None:
     begin(stage, timeout_ms=2**31 - 1)
     stage.advance(10**6)
-    assert stage.of("x").status is Status.ONGOING
+    assert stage.of("x").status is TransactionState.ONGOING
 
 
 def test_many_late_transactions_are_aborted_step_by_step(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +183,7 @@ def test_a_client_can_not_begin_with_the_epoch_that_is_for_markers(stage: Any, v
     assert isinstance(verified.error, refusal)
     stage.add("other", (102, 0), PLACE)
     stage.advance(15_000)
-    assert stage.of("other").status is Status.PREPARE_ABORT
+    assert stage.of("other").status is TransactionState.PREPARE_ABORT
     again = stage.init("x").response
     assert (again.error_code, again.producer_id != last[0]) == (0, True)
     assert again.producer_epoch == (0 if version == 0 else 1)
@@ -196,7 +196,7 @@ def test_used_up_epochs_are_replaced_when_the_producer_is_fenced(stage: Any) -> 
     stage.init("x")
     stage.complete()
     after = stage.of("x")
-    assert (after.status, after.producer_epoch) == (Status.COMPLETE_ABORT, 0)
+    assert (after.status, after.producer_epoch) == (TransactionState.COMPLETE_ABORT, 0)
     assert after.producer_id == stage.next_producer_id
     assert stage.reload().of("x").producer_id == after.producer_id
 
@@ -234,7 +234,7 @@ def test_a_transaction_that_a_log_has_with_the_last_epoch_is_aborted_and_its_id_
     }
     for markers in stage.sent:
         stage.run(lambda shard, markers=markers: shard.complete(markers, stage.scheduler.now_ms))
-    assert {each.status for each in stage.host.shard.transactions()} == {Status.COMPLETE_ABORT}
+    assert {each.status for each in stage.host.shard.transactions()} == {TransactionState.COMPLETE_ABORT}
     assert stage.of("kept").client == (900, 5)
     assert stage.init("bad").response.producer_epoch == 0
     assert stage.host.failure_count == 0
@@ -358,7 +358,7 @@ def test_listing_and_describing_see_what_is_committed(stage: Any) -> None:
     assert [each.transaction_state for each in shard.list_transactions(Filters(), 0, at)] == ["Ongoing"]
     assert shard.describe_transaction("x", at).transaction_state == "Ongoing"
     assert shard.describe_transaction("y", at).error_code == errors.TransactionalIdNotFound.code
-    assert shard.counts()[Status.PREPARE_COMMIT] == 1
+    assert shard.counts()[TransactionState.PREPARE_COMMIT] == 1
 
 
 def kept(stage: Any, name: str = "x") -> Any:
@@ -371,7 +371,7 @@ def test_an_open_transaction_is_kept_for_who_is_to_end_it(stage: Any) -> None:
     answer = kept(stage).response
     assert answer[:3] == (101, 1, 0)
     assert (answer.ongoing_producer_id, answer.ongoing_producer_epoch) == producer
-    assert stage.of("x").status is Status.ONGOING
+    assert stage.of("x").status is TransactionState.ONGOING
     for late in (stage.add("x", producer, PLACE), stage.end("x", producer, True)):
         assert isinstance(late.error, errors.ProducerFenced), "whoever had it before is fenced"
     assert isinstance(stage.add("x", (101, 1), PLACE).error, errors.InvalidTxnState), "nothing more gets into it"
@@ -393,7 +393,7 @@ def test_what_is_kept_survives_a_failover_and_is_never_timed_out(stage: Any) -> 
     kept_by = stage.init("x", timeout_ms=INT_MAX, keeps_prepared=True).response
     stage = stage.reload()
     stage.advance(30 * 86_400_000)
-    assert stage.of("x").status is Status.ONGOING
+    assert stage.of("x").status is TransactionState.ONGOING
     again = stage.init("x", timeout_ms=INT_MAX, keeps_prepared=True).response
     assert (again.ongoing_producer_id, again.ongoing_producer_epoch) == (101, 0)
     assert again[:2] == (101, 2) > kept_by[:2]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from millbeck.coordinator.transaction.status import BY_NAME, Status, is_valid_transition
+from millbeck.coordinator.transaction.status import BY_NAME, TransactionState, is_valid_transition
 
 
 def test_numbers_and_names_are_kafkas() -> None:
-    assert {status.shown: status.value for status in Status} == {
+    assert {status.shown: status.value for status in TransactionState} == {
         "Empty": 0,
         "Ongoing": 1,
         "PrepareCommit": 2,
@@ -16,17 +16,21 @@ def test_numbers_and_names_are_kafkas() -> None:
         "Dead": 6,
         "PrepareEpochFence": 7,
     }
-    assert BY_NAME["CompleteAbort"] is Status.COMPLETE_ABORT
+    assert BY_NAME["CompleteAbort"] is TransactionState.COMPLETE_ABORT
 
 
 def test_a_decision_is_never_reversed() -> None:
-    assert [after for after in Status if is_valid_transition(Status.PREPARE_COMMIT, after)] == [Status.COMPLETE_COMMIT]
-    assert [after for after in Status if is_valid_transition(Status.PREPARE_ABORT, after)] == [Status.COMPLETE_ABORT]
-    assert not is_valid_transition(Status.EMPTY, Status.PREPARE_COMMIT)
-    assert not is_valid_transition(Status.DEAD, Status.EMPTY)
+    assert [after for after in TransactionState if is_valid_transition(TransactionState.PREPARE_COMMIT, after)] == [
+        TransactionState.COMPLETE_COMMIT
+    ]
+    assert [after for after in TransactionState if is_valid_transition(TransactionState.PREPARE_ABORT, after)] == [
+        TransactionState.COMPLETE_ABORT
+    ]
+    assert not is_valid_transition(TransactionState.EMPTY, TransactionState.PREPARE_COMMIT)
+    assert not is_valid_transition(TransactionState.DEAD, TransactionState.EMPTY)
 
 
 def test_idle_and_prepared_are_apart() -> None:
-    assert [status for status in Status if status.is_idle and status.is_prepared] == []
-    assert not Status.ONGOING.is_idle
-    assert Status.PREPARE_ABORT.is_prepared
+    assert [status for status in TransactionState if status.is_idle and status.is_prepared] == []
+    assert not TransactionState.ONGOING.is_idle
+    assert TransactionState.PREPARE_ABORT.is_prepared

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from millbeck.coordinator.transaction.status import Status
+from millbeck.coordinator.transaction.status import TransactionState
 from millbeck.coordinator.transaction.transaction import EPOCH_MAX, LAST_EPOCH_SHOWN, Transaction
 from millbeck.kernel.errors import ProducerFenced
 from millbeck.kernel.ids import TopicPartition
@@ -17,7 +17,11 @@ FRESH = Transaction(transactional_id="x", producer_id=7, producer_epoch=3, timeo
 
 def test_a_transaction_begins_with_its_first_partition() -> None:
     begun = FRESH.with_partitions([PLACE], client_version=2, now_ms=100)
-    assert (begun.status, begun.start_timestamp_ms, dict(begun.partitions)) == (Status.ONGOING, 100, {PLACE: None})
+    assert (begun.status, begun.start_timestamp_ms, dict(begun.partitions)) == (
+        TransactionState.ONGOING,
+        100,
+        {PLACE: None},
+    )
     more = begun.with_partitions([TopicPartition("t", 1), PLACE], client_version=2, now_ms=200)
     assert (more.start_timestamp_ms, more.update_timestamp_ms, len(more.partitions)) == (100, 200, 2)
     assert dict(begun.partitions) == {PLACE: None}, "values are never changed"
@@ -26,11 +30,15 @@ def test_a_transaction_begins_with_its_first_partition() -> None:
 def test_the_epoch_goes_up_with_the_end_from_version_2_on() -> None:
     begun = FRESH.with_partitions([PLACE], client_version=0, now_ms=100)
     older = begun.prepared(is_committed=True, client_version=0, now_ms=200)
-    assert (older.status, older.producer_epoch) == (Status.PREPARE_COMMIT, 3)
+    assert (older.status, older.producer_epoch) == (TransactionState.PREPARE_COMMIT, 3)
     newer = begun.prepared(is_committed=False, client_version=2, now_ms=200)
-    assert (newer.status, newer.producer_epoch, newer.last_producer_epoch) == (Status.PREPARE_ABORT, 4, 3)
+    assert (newer.status, newer.producer_epoch, newer.last_producer_epoch) == (TransactionState.PREPARE_ABORT, 4, 3)
     complete = newer.completed(300)
-    assert (complete.status, complete.producer_epoch, dict(complete.partitions)) == (Status.COMPLETE_ABORT, 4, {})
+    assert (complete.status, complete.producer_epoch, dict(complete.partitions)) == (
+        TransactionState.COMPLETE_ABORT,
+        4,
+        {},
+    )
 
 
 def test_the_last_epoch_is_followed_by_a_new_id() -> None:
@@ -66,12 +74,16 @@ def test_only_what_is_open_can_take_too_long() -> None:
 
 def test_fencing_takes_the_epoch_away() -> None:
     fenced = FRESH.with_partitions([PLACE], client_version=2, now_ms=1).fenced(client_version=2, now_ms=2)
-    assert (fenced.status, fenced.producer_epoch, fenced.last_producer_epoch) == (Status.PREPARE_ABORT, 4, -1)
+    assert (fenced.status, fenced.producer_epoch, fenced.last_producer_epoch) == (TransactionState.PREPARE_ABORT, 4, -1)
 
 
 def test_a_transaction_kept_beyond_its_producers_epochs_goes_on_with_a_new_id() -> None:
     opened = Transaction(
-        transactional_id="x", producer_id=7, producer_epoch=LAST_EPOCH_SHOWN, timeout_ms=1, status=Status.ONGOING
+        transactional_id="x",
+        producer_id=7,
+        producer_epoch=LAST_EPOCH_SHOWN,
+        timeout_ms=1,
+        status=TransactionState.ONGOING,
     )
     kept = opened.kept(8, timeout_ms=2, now_ms=5)
     assert (kept.client, kept.producer_id, kept.producer_epoch) == ((8, 0), 7, LAST_EPOCH_SHOWN)

@@ -153,16 +153,16 @@ def test_the_dirtiest_comes_first_and_each_has_its_turn() -> None:
             checkpoint.note(TopicPartition(topic, 0), clean)
         await asyncio.sleep(1)  # sealed segments are being flushed
         assert await alter(client, BROKER, "", log_cleaner_backoff_ms="100") == 0
-        await until(lambda: workers.errands)
-        (first,) = workers.errands
+        await until(lambda: workers.handles)
+        (first,) = workers.handles
         await asyncio.sleep(1)
-        assert len(workers.errands) == 1
+        assert len(workers.handles) == 1
         first.finish()
-        await until(lambda: len(workers.errands) == 2)
-        workers.errands[1].finish()
-        await until(lambda: len(workers.errands) == 3)
-        workers.errands[2].finish()
-        names = [errand.argument.job.topic_partition.topic for errand in workers.errands]
+        await until(lambda: len(workers.handles) == 2)
+        workers.handles[1].finish()
+        await until(lambda: len(workers.handles) == 3)
+        workers.handles[2].finish()
+        names = [handle.argument.job.topic_partition.topic for handle in workers.handles]
         assert names == ["b", "c", "a"]
 
     in_house(scenario, log_cleaner_backoff_ms="1000000")
@@ -306,11 +306,11 @@ class HeldWorkers:
 
     def __init__(self, files: Files) -> None:
         self.files = files
-        self.errands: list[HeldErrand] = []
+        self.handles: list[HeldErrand] = []
 
     def start(self, job: Any, argument: Any, on_report: Any) -> HeldErrand:
-        self.errands.append(HeldErrand(self.files, argument, on_report))
-        return self.errands[-1]
+        self.handles.append(HeldErrand(self.files, argument, on_report))
+        return self.handles[-1]
 
     def close(self) -> None:
         pass
@@ -328,18 +328,18 @@ async def held_run(house: BrokerHarness, client: Client) -> HeldErrand:
     workers = hold_workers(house)
     await create(client, **SMALL)
     await fill(client)
-    await until(lambda: workers.errands)
-    return workers.errands[0]
+    await until(lambda: workers.handles)
+    return workers.handles[0]
 
 
 def test_a_deleted_topic_ends_its_run_and_another_of_its_name_begins_anew() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        errand = await held_run(house, client)
+        handle = await held_run(house, client)
         checkpoint = cleaner_of(house)._checkpoint_of(NAME)
         assert checkpoint is not None
         checkpoint.note(NAME, 10)
         await delete(client)
-        assert errand.is_stopped
+        assert handle.is_stopped
         assert checkpoint.offset_of(NAME) is None
         await until(lambda: not cleaner_of(house).running)
         assert cleaner_of(house).uncleanable == {}
@@ -352,11 +352,11 @@ def test_a_deleted_topic_ends_its_run_and_another_of_its_name_begins_anew() -> N
 @pytest.mark.parametrize("policy", ["delete", ""])
 def test_a_log_that_is_no_longer_compacted_ends_its_run(policy: str) -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        errand = await held_run(house, client)
+        handle = await held_run(house, client)
         assert await alter(client, TOPIC, "t", retention_ms="5") == 0
-        assert not errand.is_stopped
+        assert not handle.is_stopped
         assert await alter(client, TOPIC, "t", cleanup_policy=policy) == 0
-        assert errand.is_stopped
+        assert handle.is_stopped
         await until(lambda: not cleaner_of(house).running)
         assert (await produce_raw(client, keyless())).error_code == 0
 
@@ -365,12 +365,12 @@ def test_a_log_that_is_no_longer_compacted_ends_its_run(policy: str) -> None:
 
 def test_a_directory_that_fails_ends_the_runs_in_it() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        errand = await held_run(house, client)
+        handle = await held_run(house, client)
         assert house.node is not None
         directory = house.node.broker.logs.directory_of(NAME)
         assert directory is not None
         directory.failed("a test")
-        assert errand.is_stopped
+        assert handle.is_stopped
         await until(lambda: not cleaner_of(house).running)
         assert cleaner_of(house).uncleanable == {}
 
@@ -379,12 +379,12 @@ def test_a_directory_that_fails_ends_the_runs_in_it() -> None:
 
 def test_a_node_that_stops_ends_its_runs_and_closes_cleanly() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        errand = await held_run(house, client)
+        handle = await held_run(house, client)
         node = house.node
         assert node is not None
         stopping = asyncio.ensure_future(node.stop())
         await stopping
-        assert errand.is_stopped
+        assert handle.is_stopped
         assert cleaner_of(house).running == {}
         assert node.environment.files.exists("/data/.kafka_cleanshutdown")
 
@@ -393,12 +393,12 @@ def test_a_node_that_stops_ends_its_runs_and_closes_cleanly() -> None:
 
 def test_a_truncated_log_ends_its_run_and_is_dirty_from_there() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        errand = await held_run(house, client)
+        handle = await held_run(house, client)
         checkpoint = cleaner_of(house)._checkpoint_of(NAME)
         assert checkpoint is not None
         checkpoint.note(NAME, 30)
         await cleaner_of(house).partition_truncated(NAME, 12)
-        assert errand.is_stopped
+        assert handle.is_stopped
         assert checkpoint.offset_of(NAME) == 12
         assert checkpoint_of(house).endswith("t 0 12\n")
 
@@ -407,9 +407,9 @@ def test_a_truncated_log_ends_its_run_and_is_dirty_from_there() -> None:
 
 def test_a_log_that_changed_under_the_run_is_compacted_later() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        errand = await held_run(house, client)
-        errand.fail(SourceRemoved("gone"))
-        await until(lambda: len(hold_of(house).errands) == 2)
+        handle = await held_run(house, client)
+        handle.fail(SourceRemoved("gone"))
+        await until(lambda: len(hold_of(house).handles) == 2)
         assert cleaner_of(house).uncleanable == {}
 
     in_house(scenario, **OFTEN)
@@ -433,12 +433,12 @@ def test_what_cannot_be_compacted_is_left_alone_until_the_next_start(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        errand = await held_run(house, client)
-        errand.fail(error)
+        handle = await held_run(house, client)
+        handle.fail(error)
         await until(lambda: NAME in cleaner_of(house).uncleanable)
         assert "t-0 cannot be compacted" in caplog.text
         await asyncio.sleep(2)
-        assert len(hold_of(house).errands) == 1
+        assert len(hold_of(house).handles) == 1
         assert house.node is not None
         metrics = house.node.render_metrics()
         assert 'kafka_log_logcleanermanager_uncleanable_partitions_count{logdirectory="/data"} 1' in metrics
@@ -459,8 +459,8 @@ def test_what_cannot_be_compacted_is_left_alone_until_the_next_start(
 
 def test_something_unexpected_is_reported_and_left_alone() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        errand = await held_run(house, client)
-        errand.fail(ZeroDivisionError("oh"))
+        handle = await held_run(house, client)
+        handle.fail(ZeroDivisionError("oh"))
         await until(lambda: NAME in cleaner_of(house).uncleanable)
         assert house.node is not None
         assert house.node.broker.unexpected_errors == 1
@@ -472,10 +472,10 @@ def test_something_unexpected_is_reported_and_left_alone() -> None:
 
 def test_a_full_disk_is_tried_again() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        errand = await held_run(house, client)
-        errand.fail(OSError(errno.ENOSPC, "full"))
-        await until(lambda: len(hold_of(house).errands) == 2)
-        hold_of(house).errands[1].finish()
+        handle = await held_run(house, client)
+        handle.fail(OSError(errno.ENOSPC, "full"))
+        await until(lambda: len(hold_of(house).handles) == 2)
+        hold_of(house).handles[1].finish()
         await until(lambda: cleaner_of(house).statistics.run_count)
 
     in_house(scenario, **OFTEN)
@@ -487,22 +487,22 @@ def test_a_log_without_room_leaves_the_others_their_turn_and_rests_longer_each_t
         await create(client, "u", **SMALL)
         await create(client, **SMALL, min_cleanable_dirty_ratio="0.9")
         await fill(client, topic="t")
-        await until(lambda: workers.errands)
-        workers.errands[0].fail(OSError(errno.ENOSPC, "full"))
+        await until(lambda: workers.handles)
+        workers.handles[0].fail(OSError(errno.ENOSPC, "full"))
         await fill(client, topic="u")
-        await until(lambda: len(workers.errands) > 1)
+        await until(lambda: len(workers.handles) > 1)
         began = []
         for _ in range(4):
-            count = len(workers.errands)
-            for errand in workers.errands:
-                if not errand.result.done():
-                    if errand.argument.job.topic_partition == NAME:
+            count = len(workers.handles)
+            for handle in workers.handles:
+                if not handle.result.done():
+                    if handle.argument.job.topic_partition == NAME:
                         began.append(environment.clock.monotonic())
-                        errand.fail(OSError(errno.ENOSPC, "full"))
+                        handle.fail(OSError(errno.ENOSPC, "full"))
                     else:
-                        errand.finish()
-            await until(lambda count=count: len(workers.errands) > count)
-        assert {errand.argument.job.topic_partition.topic for errand in workers.errands} == {"t", "u"}
+                        handle.finish()
+            await until(lambda count=count: len(workers.handles) > count)
+        assert {handle.argument.job.topic_partition.topic for handle in workers.handles} == {"t", "u"}
         waits = [later - earlier for earlier, later in pairwise(began)]
         assert waits == sorted(waits)
         assert waits[-1] > 0.3
@@ -516,8 +516,8 @@ def test_no_rate_at_all_is_the_smallest_one() -> None:
         workers = hold_workers(house)
         await create(client, **SMALL)
         await fill(client)
-        await until(lambda: workers.errands)
-        assert workers.errands[0].argument.bytes_per_second == 1.0
+        await until(lambda: workers.handles)
+        assert workers.handles[0].argument.bytes_per_second == 1.0
 
     in_house(scenario, **OFTEN, log_cleaner_io_max_bytes_per_second="0")
 
@@ -526,9 +526,9 @@ def test_a_worker_that_died_is_replaced_a_few_times() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await held_run(house, client)
         for number in range(DEATHS_MAX):
-            await until(lambda number=number: len(hold_of(house).errands) == number + 1)
+            await until(lambda number=number: len(hold_of(house).handles) == number + 1)
             assert NAME not in cleaner_of(house).uncleanable
-            hold_of(house).errands[number].fail(WorkerDied("killed"))
+            hold_of(house).handles[number].fail(WorkerDied("killed"))
         await until(lambda: NAME in cleaner_of(house).uncleanable)
 
     in_house(scenario, **OFTEN)
@@ -546,14 +546,14 @@ def test_as_many_at_a_time_as_there_are_threads_and_they_share_memory_and_rate()
             await fill(client, topic=topic)
         await asyncio.sleep(1)  # sealed segments are being flushed
         assert await alter(client, BROKER, "", log_cleaner_backoff_ms="100") == 0
-        await until(lambda: len(workers.errands) == 1)
-        first = workers.errands[0]
+        await until(lambda: len(workers.handles) == 1)
+        first = workers.handles[0]
         assert first.argument.bytes_per_second == 1000.0
         assert first.argument.job.map_bytes_max == int(8_000_000 * 0.5)
         assert first.argument.job.read_bytes == 60_000
         assert await alter(client, BROKER, "", log_cleaner_threads="2") == 0
-        await until(lambda: len(workers.errands) == 2)
-        second = workers.errands[1]
+        await until(lambda: len(workers.handles) == 2)
+        second = workers.handles[1]
         assert first.words[-1] == 500.0
         assert second.argument.bytes_per_second == 500.0
         assert second.argument.job.map_bytes_max == int(4_000_000 * 0.5)
@@ -561,9 +561,9 @@ def test_as_many_at_a_time_as_there_are_threads_and_they_share_memory_and_rate()
         assert await alter(client, BROKER, "", log_cleaner_io_max_bytes_per_second="300") == 0
         assert (first.words[-1], second.words[-1]) == (150.0, 150.0)
         first.finish()
-        await until(lambda: len(workers.errands) == 3)
+        await until(lambda: len(workers.handles) == 3)
         assert await alter(client, BROKER, "", log_cleaner_threads="1") == 0
-        workers.errands[2].finish()
+        workers.handles[2].finish()
         await until(lambda: len(cleaner_of(house).running) == 1)
         assert second.words[-1] == 300.0
         second.finish()
@@ -595,14 +595,14 @@ def test_a_slow_run_takes_the_time_its_rate_asks_for() -> None:
 
 def test_metrics_tell_of_a_run_and_of_the_last_one() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        errand = await held_run(house, client)
-        errand.on_report(CompactionProgress(bytes_done=25, bytes_total=100))
+        handle = await held_run(house, client)
+        handle.on_report(CompactionProgress(bytes_done=25, bytes_total=100))
         assert house.node is not None
         metrics = house.node.render_metrics()
         assert 'millbeck_log_cleaner_progress_ratio{topic="t",partition="0"} 0.25' in metrics
         assert 'millbeck_log_cleaner_dirty_ratio{topic="t",partition="0"} 1' in metrics
         assert "kafka_log_logcleanermanager_max_dirty_percent 100" in metrics
-        errand.finish()
+        handle.finish()
         await until(lambda: cleaner_of(house).statistics.run_count)
         metrics = house.node.render_metrics()
         assert "millbeck_log_cleaner_progress_ratio{" not in metrics
@@ -668,13 +668,13 @@ def test_a_checkpoint_beyond_the_log_is_not_believed() -> None:
 
 def test_a_log_that_is_cut_tells_the_cleaner() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        errand = await held_run(house, client)
+        handle = await held_run(house, client)
         checkpoint = cleaner_of(house)._checkpoint_of(NAME)
         assert checkpoint is not None
         checkpoint.note(NAME, 30)
         assert house.node is not None
         await house.node.broker.logs.truncate(partition_of(house), 12)
-        assert errand.is_stopped
+        assert handle.is_stopped
         assert checkpoint.offset_of(NAME) == 12
         assert partition_of(house).log.end_offset == 12
 
@@ -710,9 +710,9 @@ def test_a_cut_in_the_middle_of_a_swap_waits_for_threads() -> None:
 def test_a_run_that_ends_while_its_log_is_cut_says_nothing_of_what_is_clean() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         cleaner = cleaner_of(house)
-        errand = await held_run(house, client)
+        handle = await held_run(house, client)
         # Its result was on its way when the cut was announced; the cut itself comes later.
-        errand.finish()
+        handle.finish()
         await cleaner.partition_truncated(NAME, 12)
         await until(lambda: cleaner.statistics.run_count)
         checkpoint = cleaner._checkpoint_of(NAME)
@@ -749,7 +749,7 @@ def test_a_log_is_not_compacted_while_it_is_copied(monkeypatch: pytest.MonkeyPat
 
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         cleaner = cleaner_of(house)
-        errand = await held_run(house, client)
+        handle = await held_run(house, client)
         assert house.node is not None
         broker = house.node.broker
         before = broker.logs.directory_of(NAME)
@@ -759,18 +759,18 @@ def test_a_log_is_not_compacted_while_it_is_copied(monkeypatch: pytest.MonkeyPat
         partition = partition_of(house)
         broker.replication.moves.begin(partition, "/other" if before.path == "/data" else "/data")
         await asyncio.sleep(1)
-        assert (len(hold_of(house).errands), cleaner.running) == (1, {})
+        assert (len(hold_of(house).handles), cleaner.running) == (1, {})
         assert not cleaner._may_clean(partition)
         may_go_on.set()
         await until(lambda: broker.replication.moves.of(partition) is None, 5)
-        assert errand.is_stopped
+        assert handle.is_stopped
         # Where it is now, as much of it is clean.
         after = broker.logs.directory_of(NAME)
         assert after is not None
         assert after is not before
         assert (known.offset_of(NAME), cleaner._checkpoint_in(after).offset_of(NAME)) == (None, 3)
-        await until(lambda: len(hold_of(house).errands) == 2)
-        assert hold_of(house).errands[1].argument.job.directory.startswith(after.path)
+        await until(lambda: len(hold_of(house).handles) == 2)
+        assert hold_of(house).handles[1].argument.job.directory.startswith(after.path)
 
     in_house(scenario, **OFTEN, log_dirs="/data,/other")
 
@@ -784,7 +784,7 @@ def test_a_replica_that_is_mended_is_dirty_from_where_it_was_cut() -> None:
         partition = partition_of(house)
         partition.log.mark_corrupt(CorruptSegment(partition.log.segments[1].log_path, 0, "a test"))
         assert house.node is not None
-        await house.node.broker.logs.mend(partition)
+        await house.node.broker.logs.repair_log(partition)
         assert checkpoint.offset_of(NAME) == partition.log.segments[1].base_offset
 
     in_house(scenario, **OFTEN)

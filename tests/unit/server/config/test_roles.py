@@ -7,7 +7,7 @@ import pytest
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.options import ConfigLayers
 from millbeck.server.config.addresses import parse_address
-from millbeck.server.config.roles import Voter, check_roles, parse_host_and_port, parse_voters
+from millbeck.server.config.roles import QuorumVoter, check_roles, parse_host_and_port, parse_voters
 from millbeck.server.config.sections.listeners import ListenerOptions
 from millbeck.server.config.sections.metadata_log import QuorumOptions
 from millbeck.server.config.sections.node import NodeOptions
@@ -111,8 +111,8 @@ def test_what_does_not_fit_is_refused(settings: dict[str, str], named: str) -> N
 
 def test_voters_come_in_the_order_of_their_ids() -> None:
     assert parse_voters(["3@c:3", "1@[::1]:1"]) == (
-        Voter(node_id=1, host="::1", port=1),
-        Voter(node_id=3, host="c", port=3),
+        QuorumVoter(node_id=1, host="::1", port=1),
+        QuorumVoter(node_id=3, host="c", port=3),
     )
 
 

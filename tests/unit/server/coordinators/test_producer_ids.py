@@ -32,7 +32,7 @@ def ids_of(controller: Controller, *, is_alone: bool = False) -> ProducerIds:
     return ProducerIds(controller.allocate, asyncio.ensure_future, lambda: is_alone)
 
 
-async def settle() -> None:
+async def run_ready_callbacks() -> None:
     for _ in range(5):
         await asyncio.sleep(0)
 
@@ -57,7 +57,7 @@ def test_the_next_block_is_there_before_the_current_one_ends() -> None:
         ids = ids_of(controller, is_alone=True)
         for _ in range(9):
             await ids.take()
-        await settle()
+        await run_ready_callbacks()
         assert controller.next_first == 20
         assert [await ids.take() for _ in range(3)] == [9, 10, 11]
 
@@ -71,7 +71,7 @@ def test_who_finds_none_is_told_at_once_and_one_block_is_asked_for() -> None:
         for _ in range(3):
             with pytest.raises(CoordinatorLoadInProgress):
                 await ids.take()
-        await settle()
+        await run_ready_callbacks()
         assert controller.asked == 1
         assert await ids.take() == 0
 
@@ -87,12 +87,12 @@ def test_a_failed_allocation_is_made_again_with_the_next_question(is_alone: bool
         for attempt in (1, 2):
             with pytest.raises(CoordinatorLoadInProgress):
                 await ids.take()
-            await settle()
+            await run_ready_callbacks()
             assert controller.asked == attempt
         controller.fails = False
         with pytest.raises(CoordinatorLoadInProgress) if not is_alone else contextlib.nullcontext():
             assert await ids.take() == 0
-        await settle()
+        await run_ready_callbacks()
         assert await ids.take() == (1 if is_alone else 0)
 
     asyncio.run(scenario())

@@ -6,7 +6,7 @@ from millbeck.coordinator.share.shard import ShareKey
 from millbeck.kernel.environment import Environment
 from millbeck.server.coordinators.share_coordinator import key_text
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.share_member import ACCEPT, Member, acquired, begin, produce, settled, share_house
+from tests.unit.server.harness.share_member import ACCEPT, ShareMember, acquired, begin, produce, settled, share_house
 
 
 def test_a_key_is_as_find_coordinator_has_it() -> None:
@@ -30,7 +30,7 @@ def test_the_beginning_of_the_log_goes_when_it_is_needless_and_nothing_is_lost()
         assert driver.prune() == 0
         house.machine.crash()
         await house.start()
-        again = Member(await house.connect(environment))
+        again = ShareMember(await house.connect(environment))
         await asyncio.sleep(1)
         await again.fetch(topic_id)
         await asyncio.sleep(0.5)

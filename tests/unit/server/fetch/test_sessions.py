@@ -150,7 +150,7 @@ def test_only_what_is_named_or_has_grown_is_looked_at() -> None:
     where = {0: partition(), 1: partition()}
     for each in (quiet, busy):
         session.watch(each, where[each.partition_index])
-        session.is_quiet(each)
+        session.mark_without_data(each)
     assert session.ready == {}
     session.readable_grew(where[1])
     assert list(session.ready.values()) == [busy]
@@ -217,12 +217,12 @@ def test_a_followers_session_watches_the_end_of_the_log() -> None:
     session.update([asked], ())
     session.watch(asked, place)
     assert (session in place.end_watchers, session in place.watchers) == (True, False)
-    session.is_quiet(asked)
+    session.mark_without_data(asked)
     woken: list[int] = []
     session.on_ready = lambda: woken.append(1)
-    session.watermark_grew(place)
+    session.high_watermark_advanced(place)
     assert (list(session.ready.values()), woken) == ([asked], [])
-    session.watermark_grew(partition())
+    session.high_watermark_advanced(partition())
     session.readable_grew(place)
     assert woken == [1]
     session.close()

@@ -74,7 +74,7 @@ async def configure(client: Client, group: str, **options: Any) -> int:
     return int((await client.ask(request, 1)).responses[0].error_code)
 
 
-class Member:
+class ShareMember:
     def __init__(self, client: Client, member_id: str = "m1", group: str = "g") -> None:
         self.client = client
         self.group = group
@@ -198,18 +198,18 @@ def values(answer: Any) -> list[bytes | None]:
 
 async def begin(
     house: BrokerHarness, client: Client, environment: Environment, count: int = 10
-) -> tuple[Member, bytes]:
+) -> tuple[ShareMember, bytes]:
     """A topic with some records, and a member of a group that reads it from the beginning."""
     topic_id = await create(client)
     assert await configure(client, "g", share_auto_offset_reset="earliest") == 0
-    member = Member(client)
+    member = ShareMember(client)
     await member.join("t")
     if count:
         await produce(client, *[b"%d" % each for each in range(count)])
     return member, topic_id
 
 
-async def settled(member: Member, topic_id: bytes) -> Any:
+async def settled(member: ShareMember, topic_id: bytes) -> Any:
     """Fetch, again while the share partition is being loaded."""
     for _ in range(50):
         answer = await member.fetch(topic_id)

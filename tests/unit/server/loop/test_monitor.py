@@ -128,7 +128,7 @@ def test_only_a_process_of_its_own_is_collected_when_idle(monkeypatch: pytest.Mo
         monkeypatch.setattr(gc, "collect", lambda: collections.append(loop.time()))
         await asyncio.sleep(3 * COLLECTION_INTERVAL_SECONDS)
         assert collections == []
-        watch.settle()
+        watch.freeze_loaded_objects()
         collections.clear()
         await asyncio.sleep(3 * COLLECTION_INTERVAL_SECONDS + 5)
         assert len(collections) == 4
@@ -149,7 +149,7 @@ def test_freed_memory_is_given_back_when_the_loop_has_time() -> None:
             begun.append(loop.create_future())
             return begun[-1]
 
-        watch.settle(give_back)
+        watch.freeze_loaded_objects(give_back)
         await asyncio.sleep(3 * GIVING_BACK_INTERVAL_SECONDS)
         assert len(begun) == 1, "asked again before it had ended"
         begun[0].set_result(None)
@@ -168,7 +168,7 @@ def test_freed_memory_is_given_back_when_the_loop_has_time() -> None:
 
 def test_pauses_of_the_collector_are_measured_and_the_callback_goes_with_the_watch() -> None:
     async def scenario(watch: EventLoopMonitor, clock: BusyClock, registry: Registry) -> None:
-        watch.settle()
+        watch.freeze_loaded_objects()
         before = watch.pauses.count
         gc.collect()
         assert watch.pauses.count == before + 1

@@ -32,7 +32,7 @@ def test_the_loop_goes_round_once_for_each_turn_that_is_over() -> None:
         seen = []
         for part_seconds in (0.0, TURN_SECONDS / 2, TURN_SECONDS, TURN_SECONDS / 2, 2 * TURN_SECONDS):
             clock.now += part_seconds
-            await turns.give_way()
+            await turns.yield_to_loop()
             seen.append(rounds)
         counting.cancel()
         return seen

@@ -130,7 +130,7 @@ class MetadataNode:
         await driver.start()
         return driver
 
-    async def settle(self) -> None:
+    async def wait_for_tasks(self) -> None:
         """Until every task is done."""
         while pending := [task for task in self.tasks if not task.done()]:
             await asyncio.wait(pending)

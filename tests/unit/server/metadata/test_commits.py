@@ -39,7 +39,7 @@ def _set(name: str) -> Any:
     return lambda image: Result(response=None, records=[record])
 
 
-async def settle() -> None:
+async def wait_for_tasks() -> None:
     for _ in range(20):
         await asyncio.sleep(0)
 
@@ -52,10 +52,10 @@ def test_images_are_folded_as_far_as_is_committed_and_waiters_are_answered_then(
         house = QuorumHarness(driver)
         waiting = asyncio.ensure_future(house.commits.wait(6))
         house.commits.moved(1)
-        await settle()
+        await wait_for_tasks()
         assert (house.published, house.commits.position) == ([], 1), "nothing to tell before there is a version"
         house.commits.moved(5)
-        await settle()
+        await wait_for_tasks()
         assert (house.commits.position, waiting.done()) == (5, False)
         assert sorted(house.published[-1].configs.of_all_brokers()) == ["a"]
         house.commits.moved(6)
@@ -72,21 +72,21 @@ def test_losing_the_lead_forgets_what_is_not_committed(metadata_node: Any) -> No
         house = QuorumHarness(driver)
         commits = house.commits
         commits.moved(4)
-        await settle()
+        await wait_for_tasks()
         commits.on_leadership_gained()
         committed = commits.appended_image
         await driver.submit(_set("a"))
         image, delta = advance(committed, [], offset=4, epoch=1, timestamp_ms=1)
         commits.appended(image, delta, 10)
         waiting = asyncio.ensure_future(commits.wait(5))
-        await settle()
+        await wait_for_tasks()
         commits.on_leadership_lost(NotController("lost"))
         with pytest.raises(NotController):
             await waiting
         assert commits.appended_image is commits.image
         assert commits.image.offset == 3
         commits.moved(5)
-        await settle()
+        await wait_for_tasks()
         assert sorted(commits.image.configs.of_all_brokers()) == ["a"], "the log says what became of it"
 
     asyncio.run(scenario())
@@ -116,7 +116,7 @@ def test_closing_answers_everybody_and_a_failing_subscriber_is_reported(metadata
 
         house.commits.subscribe(fails)
         house.commits.moved(4)
-        await settle()
+        await wait_for_tasks()
         assert [str(error) for error in house.failures] == ["no"]
         assert house.commits.image is not EMPTY
         waiting = asyncio.ensure_future(house.commits.wait(9))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from millbeck.client.addresses import Address
 from millbeck.metadata.image import Endpoint
 from millbeck.server.config import NodeConfig
-from millbeck.server.config.roles import Voter
+from millbeck.server.config.roles import QuorumVoter
 from millbeck.server.metadata.quorum_config import is_alone, quorum_settings
 from millbeck.server.network.peer_security import NO_SECURITY
 
@@ -48,7 +48,7 @@ def test_every_setting_of_the_quorum_arrives() -> None:
             "controller.quorum.fetch.snapshot.max.bytes": "17",
         }
     )
-    assert config.voters == (Voter(node_id=1, host="a", port=9093),)
+    assert config.voters == (QuorumVoter(node_id=1, host="a", port=9093),)
     endpoint = Endpoint(listener="CTL", host="h", port=9093, security_protocol=0)
     settings = quorum_settings(
         config, cluster_id="c", directory_id=DIRECTORY, endpoints=[endpoint], security=NO_SECURITY

@@ -62,8 +62,8 @@ def test_a_member_of_another_cluster_is_named_once_until_it_answers_as_one_of_th
         address = Address("harness", 9)
         error_code = InconsistentClusterId.code
 
-        def submit(self, message: object, response: Any, settle: Any, **_: object) -> None:
-            settle(VoteResponse(error_code=self.error_code))
+        def submit(self, message: object, response: Any, wait_for_tasks: Any, **_: object) -> None:
+            wait_for_tasks(VoteResponse(error_code=self.error_code))
 
     async def scenario(environment: Environment) -> None:
         settings = QuorumSettings(cluster_id="ours")

@@ -31,7 +31,7 @@ def test_a_snapshot_is_made_by_size_and_the_log_begins_after_it(metadata_node: A
         driver = await metadata_node.started(after_bytes=2000)
         for index in range(100):
             await _set(driver, f"n{index}")
-        await metadata_node.settle()
+        await metadata_node.wait_for_tasks()
         assert driver.snapshots.newest_id is not None
         assert driver.log.log_start_offset == driver.snapshots.newest_id.end_offset
         assert _snapshots(metadata_node) == [driver.snapshots.newest_id.file_name]
@@ -89,7 +89,7 @@ def test_a_snapshot_is_made_after_a_time(metadata_node: Any) -> None:
         deadline = loop.time() + 10
         while driver.snapshots.newest_id is None and loop.time() < deadline:
             await asyncio.sleep(0.005)
-        await metadata_node.settle()
+        await metadata_node.wait_for_tasks()
         assert _snapshots(metadata_node) == ["00000000000000000005-0000000001.checkpoint"]
         assert driver.snapshots.bytes_since == 0
 
@@ -132,7 +132,7 @@ def test_a_snapshot_that_becomes_too_old_goes_though_nothing_happens(metadata_no
             await driver.snapshots.write(driver.image)
         metadata_node.clock.now_ms += 1000
         driver.snapshots._begin_cleaning()
-        await metadata_node.settle()
+        await metadata_node.wait_for_tasks()
         assert _ends(metadata_node) == [6]
 
     asyncio.run(scenario())
@@ -179,10 +179,10 @@ def test_no_snapshot_is_made_inside_a_transaction(metadata_node: Any) -> None:
         driver = await metadata_node.started(after_bytes=300)
         begin: list[Any] = [BeginTransactionRecord(), *(_option(f"n{index}") for index in range(50))]
         await driver.submit(lambda image: Result(response=None, records=begin))
-        await metadata_node.settle()
+        await metadata_node.wait_for_tasks()
         assert _snapshots(metadata_node) == []
         await driver.submit(lambda image: Result(response=None, records=[EndTransactionRecord()]))
-        await metadata_node.settle()
+        await metadata_node.wait_for_tasks()
         assert len(_snapshots(metadata_node)) == 1
 
     asyncio.run(scenario())
@@ -193,11 +193,11 @@ def test_a_snapshot_that_can_not_be_written_is_tried_again(metadata_node: Any) -
         driver = await metadata_node.started(after_bytes=300)
         metadata_node.disk.fail_next(DiskCall.WRITE, path_part=".checkpoint.part")
         await _set(driver, "a" * 300)
-        await metadata_node.settle()
+        await metadata_node.wait_for_tasks()
         assert _snapshots(metadata_node) == []
         assert driver.failure is None
         await _set(driver, "b")
-        await metadata_node.settle()
+        await metadata_node.wait_for_tasks()
         assert len(_snapshots(metadata_node)) == 1
 
     asyncio.run(scenario())
@@ -208,7 +208,7 @@ def test_a_sync_of_the_log_that_fails_on_the_way_is_fatal(metadata_node: Any) ->
         driver = await metadata_node.started(after_bytes=300)
         metadata_node.disk.fail_next(DiskCall.SYNC, path_part=".snapshot")
         await _set(driver, "a" * 300)
-        await metadata_node.settle()
+        await metadata_node.wait_for_tasks()
         assert metadata_node.fatal == [driver.failure]
         with pytest.raises(MetadataLogFailed):
             await _set(driver, "b")

@@ -3,11 +3,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.server.metrics.recent import WindowedRate
+from millbeck.server.metrics.recent import RecentRate
 
 
 def test_a_rate_is_that_of_the_last_while() -> None:
-    rate = WindowedRate(100, 10.0)
+    rate = RecentRate(100, 10.0)
     assert rate.read(100, 10.0) == 0
     assert rate.read(120, 20.0) == 2
     assert rate.read(400, 70.0) == 5
@@ -15,7 +15,7 @@ def test_a_rate_is_that_of_the_last_while() -> None:
 
 
 def test_a_rate_that_is_asked_for_rarely_reaches_back_to_the_last_question() -> None:
-    rate = WindowedRate(0, 0.0)
+    rate = RecentRate(0, 0.0)
     rate.read(0, 1000.0)
     assert rate.read(500, 2000.0) == 0.5
 
@@ -24,7 +24,7 @@ def test_a_rate_that_is_asked_for_rarely_reaches_back_to_the_last_question() -> 
 @given(steps=st.lists(st.tuples(st.floats(0.01, 100), st.integers(0, 1000)), min_size=1, max_size=30))
 def test_a_rate_is_never_beyond_what_the_counter_did(steps: list[tuple[float, int]]) -> None:
     value, now_s = 0, 0.0
-    rate = WindowedRate(value, now_s)
+    rate = RecentRate(value, now_s)
     fastest = 0.0
     for seconds, growth in steps:
         now_s += seconds

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from millbeck.server.quotas import limits as limits_module
-from millbeck.server.quotas.limits import Limits
+from millbeck.server.quotas.limits import QuotaLimits
 from millbeck.server.quotas.rates import WindowedRate
 
 KEY = "producer_byte_rate"
@@ -23,8 +23,8 @@ PRECEDENCE: tuple[tuple[tuple[str, str | None], ...], ...] = (
 )
 
 
-def of(*entities: Any, quota: float = 100.0) -> Limits[WindowedRate]:
-    limits: Limits[WindowedRate] = Limits(KEY, WindowedRate)
+def of(*entities: Any, quota: float = 100.0) -> QuotaLimits[WindowedRate]:
+    limits: QuotaLimits[WindowedRate] = QuotaLimits(KEY, WindowedRate)
     limits.follow({entity: {KEY: quota + index} for index, entity in enumerate(entities)})
     return limits
 

@@ -233,11 +233,11 @@ def test_what_the_controller_knows_better_is_waited_for_in_the_metadata(error: t
         sending.driver.propose(one, one.proposal())
         await asyncio.sleep(1)
         assert (one.answers, len(sending.requests)) == ([], 1)
-        await sending.driver.look()
+        await sending.driver.check()
         await asyncio.sleep(1)
         assert (one.answers, len(sending.requests)) == ([], 2), "it may have been committed: it stays in force"
         one.replicas.pending = None
-        await sending.driver.look()
+        await sending.driver.check()
         await asyncio.sleep(1)
         assert len(sending.requests) == 2, "the metadata has brought what the controller knew"
 
@@ -251,7 +251,7 @@ def test_what_the_controller_knew_and_never_committed_is_taken_the_next_time() -
         sending.driver.propose(one, one.proposal())
         await asyncio.sleep(1)
         sending.reply = accepted
-        await sending.driver.look()
+        await sending.driver.check()
         await asyncio.sleep(1)
         assert one.answers == [((1, 2), 8)]
 
@@ -265,7 +265,7 @@ def test_what_makes_no_sense_to_the_controller_is_withdrawn_at_the_next_look() -
         sending.driver.propose(one, one.proposal())
         await asyncio.sleep(1)
         assert one.answers == []
-        await sending.driver.look()
+        await sending.driver.check()
         assert (one.answers, len(sending.requests)) == (["refused"], 1)
 
     run(scenario)

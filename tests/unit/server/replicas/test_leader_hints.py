@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from millbeck.kernel.environment import Environment
-from millbeck.server.replicas.leader_hints import Leader, addresses_of, leader_of
+from millbeck.server.replicas.leader_hints import LeaderHint, addresses_of, leader_of
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
 from tests.unit.server.harness.client_requests import create, in_house, partition_of
 
@@ -22,9 +22,9 @@ def test_the_newest_leader_is_named_by_name_and_by_id() -> None:
         topic_id = await create(client)
         assert house.node is not None
         broker = house.node.broker
-        assert leader_of(broker, "t", 0) == leader_of(broker, topic_id, 0) == Leader(1, 0)
+        assert leader_of(broker, "t", 0) == leader_of(broker, topic_id, 0) == LeaderHint(1, 0)
         partition_of(house).follow(7, 3, 3)
-        assert leader_of(broker, "t", 0) == Leader(7, 3)
+        assert leader_of(broker, "t", 0) == LeaderHint(7, 3)
         partition_of(house).follow(-1, 4, 4)
         assert leader_of(broker, "t", 0) is None
         assert leader_of(broker, "t", 9) is None

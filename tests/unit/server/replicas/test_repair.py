@@ -46,7 +46,7 @@ def damage(cluster: ThreeBrokers, node_id: int) -> None:
     inode.rot(8 * 100)
     with pytest.raises(KafkaStorageError):
         raise log.mark_corrupt(CorruptSegment(segment.log_path, 0, "a test found it"))
-    cluster.nodes[node_id].broker.replication.mending.look()
+    cluster.nodes[node_id].broker.replication.repair.check()
 
 
 @pytest.mark.parametrize("victim", [1, 2])
@@ -62,7 +62,7 @@ def test_a_damaged_replica_is_cut_and_copied_anew_before_it_is_in_sync_again(vic
         directory = cluster.nodes[victim].broker.logs.directories[0].meta
         assert directory is not None
         assert cluster.assigned == [(victim, LOST_DIRECTORY), (victim, directory.directory_id)]
-        assert cluster.nodes[victim].broker.replication.mending.mended == 1
+        assert cluster.nodes[victim].broker.replication.repair.repaired == 1
         assert await cluster.produce(environment, b"more") == (0, 12)
 
     in_cluster(scenario)
@@ -187,10 +187,10 @@ def test_a_damaged_replica_is_not_cut_while_nobody_leads() -> None:
         damage(cluster, 1)
         await cluster.until(lambda: cluster.assigned == [(1, LOST_DIRECTORY)])
         await asyncio.sleep(60)
-        mending = cluster.nodes[1].broker.replication.mending
-        assert (mending.mended, cluster.partition(1).log.is_offline) == (0, True)
+        repair = cluster.nodes[1].broker.replication.repair
+        assert (repair.repaired, cluster.partition(1).log.is_offline) == (0, True)
         await cluster.elect(2, (2, 3))
-        await cluster.until(lambda: mending.mended == 1)
+        await cluster.until(lambda: repair.repaired == 1)
         assert 0 < cluster.partition(1).log.end_offset < 12
 
     in_cluster(scenario)

@@ -39,7 +39,7 @@ class Follower:
         self.config = LogConfig.of(**config)
         self.turn = EventBatch(loop.call_soon, self.errors.append)
         self.deadlines = Deadlines(loop, self.errors.append)
-        self.around = ReplicaContext(2, self.deadlines.now_ms, lambda broker, epoch: True, 30_000)
+        self.context = ReplicaContext(2, self.deadlines.now_ms, lambda broker, epoch: True, 30_000)
         self.address: Address | None = Address("n1", 9092)
         self.directory = LogDirectory(
             files,
@@ -74,7 +74,7 @@ class Follower:
             self.directory.create_log(name, topic_id, self.config, now_ms=0),
             self.turn,
             written=lambda partition, now_ms: None,
-            around=self.around,
+            context=self.context,
         )
         made.follow(1, epoch, 1)
         return made
@@ -108,7 +108,7 @@ class Follower:
     def broker_epoch(self) -> int:
         return -1
 
-    def is_held_back(self, partition: Partition) -> bool:
+    def is_throttled(self, partition: Partition) -> bool:
         return False
 
     def copied(self, partition: Partition, size_bytes: int) -> None: ...

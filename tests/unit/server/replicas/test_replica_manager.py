@@ -276,7 +276,7 @@ def test_other_brokers_are_found_on_the_brokers_listener() -> None:
         assert replication.address_of(3) is None
         settings = replication.connection_settings()
         assert (settings.client_id, settings.connect_timeout_s) == ("broker-1-fetcher", 7.0)
-        assert replication.around.broker_epoch() == replication.broker_epoch() > 0
+        assert replication.context.broker_epoch() == replication.broker_epoch() > 0
         with pytest.raises(NotController):
             await no_controller(None)  # type: ignore[arg-type]
 

@@ -31,7 +31,7 @@ from tests.unit.server.harness.share_member import (
     GAP,
     REJECT,
     RELEASE,
-    Member,
+    ShareMember,
     acquired,
     begin,
     produce,
@@ -70,7 +70,7 @@ async def create_dead(client: Client, name: str = DEAD, **configs: str) -> None:
 
 async def prepared(
     house: BrokerHarness, client: Client, environment: Environment, **group: str
-) -> tuple[Member, bytes]:
+) -> tuple[ShareMember, bytes]:
     assert await raise_share_version(client) == 0
     options = {NAME.replace(".", "_"): DEAD} | group
     assert await alter(client, GROUP_RESOURCE, "g", **options) == 0
@@ -223,7 +223,7 @@ def test_what_was_on_its_way_is_written_by_the_leader_that_follows(monkeypatch: 
         house.machine.crash()
         monkeypatch.setattr(dead_letters.DeadLetterWriter, "_send", send)
         await house.start()
-        again = Member(await house.connect(environment))
+        again = ShareMember(await house.connect(environment))
         await asyncio.sleep(1)
         assert acquired(await again.fetch(topic_id, max_wait_ms=1000)) == [], "nobody is given it meanwhile"
         await until_over(house, topic_id, 10)

@@ -8,7 +8,7 @@ from millbeck.kernel.environment import Environment
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
 from tests.unit.server.harness.share_member import (
     ACCEPT,
-    Member,
+    ShareMember,
     acquired,
     begin,
     configure,
@@ -24,7 +24,7 @@ def test_one_record_wakes_one_of_those_who_wait() -> None:
         member, topic_id = await begin(house, client, environment, count=0)
         members = [member]
         for number in range(2, 6):
-            other = Member(await house.connect(environment), f"m{number}")
+            other = ShareMember(await house.connect(environment), f"m{number}")
             await other.join("t", is_assigned=False)
             members.append(other)
         for each in members:
@@ -47,7 +47,7 @@ def test_when_a_lock_expires_the_first_fetch_in_line_is_served_once_and_not_befo
         assert acquired(await settled(first, topic_id)) == [(0, 9, 1)]
         others = []
         for number in range(2, 5):
-            other = Member(await house.connect(environment), f"m{number}")
+            other = ShareMember(await house.connect(environment), f"m{number}")
             await other.join("t", is_assigned=False)
             await other.fetch(topic_id)
             others.append(other)
@@ -72,7 +72,7 @@ def test_a_full_window_has_room_again_when_something_is_settled() -> None:
         await produce(client, *[b"x"] * 100)
         await produce(client, b"y")
         assert acquired(await settled(member, topic_id)) == [(0, 99, 1)]
-        other = Member(await house.connect(environment), "m2")
+        other = ShareMember(await house.connect(environment), "m2")
         await other.join("t")
         await other.fetch(topic_id)
         waiting = asyncio.ensure_future(other.fetch(topic_id, max_wait_ms=1500))
@@ -88,7 +88,7 @@ def test_partitions_take_turns() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client, partitions=2)
         await configure(client, "g", share_auto_offset_reset="earliest")
-        member = Member(client)
+        member = ShareMember(client)
         await member.join("t")
         await member.fetch(topic_id, 0, 1)
         await asyncio.sleep(0.5)

@@ -15,7 +15,7 @@ from millbeck.kernel.errors import (
 )
 from millbeck.server.share.partition_leader import client_error
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.share_member import ACCEPT, Member, acquired, begin, produce, settled, share_house
+from tests.unit.server.harness.share_member import ACCEPT, ShareMember, acquired, begin, produce, settled, share_house
 
 
 def test_consumers_are_told_errors_that_they_know() -> None:
@@ -33,7 +33,7 @@ def test_what_was_accepted_stays_so_when_the_leader_is_started_anew() -> None:
         assert said.responses[0].partitions[0].error_code == 0
         house.machine.power_loss()
         await house.start()
-        again = Member(await house.connect(environment))
+        again = ShareMember(await house.connect(environment))
         await asyncio.sleep(1)
         answer = await settled(again, topic_id)
         assert acquired(answer) == [(3, 4, 1), (7, 9, 1)]
@@ -49,7 +49,7 @@ def test_where_a_group_began_is_kept_for_the_next_leader() -> None:
         await produce(client, b"a")
         house.machine.crash()
         await house.start()
-        again = Member(await house.connect(environment))
+        again = ShareMember(await house.connect(environment))
         await asyncio.sleep(1)
         assert acquired(await settled(again, topic_id)) == [(0, 0, 1)]
 

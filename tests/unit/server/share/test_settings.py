@@ -5,7 +5,15 @@ import asyncio
 from millbeck.kernel.environment import Environment
 from millbeck.server.share.settings import AutoOffsetReset, membership_settings, settings_of
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client, one_batch
-from tests.unit.server.harness.share_member import Member, acquired, configure, create, produce, settled, share_house
+from tests.unit.server.harness.share_member import (
+    ShareMember,
+    acquired,
+    configure,
+    create,
+    produce,
+    settled,
+    share_house,
+)
 
 
 def test_a_groups_settings_count_before_the_brokers_and_within_its_bounds() -> None:
@@ -47,7 +55,7 @@ def test_a_group_begins_at_the_end_at_the_beginning_or_so_long_ago() -> None:
         assert await AutoOffsetReset("by_duration:PT250S").offset_in(broker, partition) == 1
         assert await AutoOffsetReset("by_duration:PT1S").offset_in(broker, partition) == 3
         await configure(client, "g", share_auto_offset_reset="by_duration:PT250S")
-        member = Member(client)
+        member = ShareMember(client)
         await member.join("t")
         assert acquired(await settled(member, topic_id)) == [(1, 2, 1)]
 

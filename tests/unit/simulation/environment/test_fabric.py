@@ -10,7 +10,7 @@ import pytest
 
 from millbeck.kernel.environment import Environment
 from millbeck.simulation import NetworkOptions, World, WorldOptions
-from millbeck.simulation.environment.node import Node
+from millbeck.simulation.environment.node import SimHost
 from tests.unit.simulation.environment.conftest import Listening, Recorder
 
 Joined = Callable[..., Any]
@@ -46,7 +46,7 @@ def joined(listening: type[Listening], recorder: type[Recorder]) -> Joined:
 
 def test_a_cut_link_delays_and_healing_delivers_in_order(joined: Joined) -> None:
     async def scenario(
-        world: World, node: Node, client: Recorder, server: Recorder, environment: Environment
+        world: World, node: SimHost, client: Recorder, server: Recorder, environment: Environment
     ) -> object:
         client.transport.write(b"one ")
         world.network.partition(["harness"], ["n1"])
@@ -64,7 +64,7 @@ def test_a_cut_link_delays_and_healing_delivers_in_order(joined: Joined) -> None
 
 def test_a_one_way_cut_blocks_one_way(joined: Joined) -> None:
     async def scenario(
-        world: World, node: Node, client: Recorder, server: Recorder, environment: Environment
+        world: World, node: SimHost, client: Recorder, server: Recorder, environment: Environment
     ) -> object:
         world.network.partition(["harness"], ["n1"], both_ways=False)
         client.transport.write(b"lost for now")
@@ -77,7 +77,7 @@ def test_a_one_way_cut_blocks_one_way(joined: Joined) -> None:
 
 def test_a_slow_link_is_slow(joined: Joined) -> None:
     async def scenario(
-        world: World, node: Node, client: Recorder, server: Recorder, environment: Environment
+        world: World, node: SimHost, client: Recorder, server: Recorder, environment: Environment
     ) -> object:
         world.network.slow_down("harness", "n1", 3.0)
         client.transport.write(b"x")
@@ -91,7 +91,7 @@ def test_a_slow_link_is_slow(joined: Joined) -> None:
 
 def test_connecting_through_a_cut_retries_until_it_heals_or_gives_up(joined: Joined, recorder: type[Recorder]) -> None:
     async def scenario(
-        world: World, node: Node, client: Recorder, server: Recorder, environment: Environment
+        world: World, node: SimHost, client: Recorder, server: Recorder, environment: Environment
     ) -> object:
         world.network.partition(["harness"], ["n1"])
         loop = asyncio.get_running_loop()
@@ -111,7 +111,7 @@ def test_connecting_through_a_cut_retries_until_it_heals_or_gives_up(joined: Joi
 
 def test_a_killed_process_says_goodbye_through_its_kernel(joined: Joined) -> None:
     async def scenario(
-        world: World, node: Node, client: Recorder, server: Recorder, environment: Environment
+        world: World, node: SimHost, client: Recorder, server: Recorder, environment: Environment
     ) -> object:
         server.transport.write(b"last words")
         node.crash()
@@ -127,7 +127,7 @@ def test_a_killed_process_says_goodbye_through_its_kernel(joined: Joined) -> Non
 
 def test_a_machine_without_power_is_silent_until_it_is_back(joined: Joined, listening: type[Listening]) -> None:
     async def scenario(
-        world: World, node: Node, client: Recorder, server: Recorder, environment: Environment
+        world: World, node: SimHost, client: Recorder, server: Recorder, environment: Environment
     ) -> object:
         node.power_loss()
         client.transport.write(b"hello?")
@@ -142,7 +142,7 @@ def test_a_machine_without_power_is_silent_until_it_is_back(joined: Joined, list
 
 def test_connections_between_two_machines_can_be_reset(joined: Joined) -> None:
     async def scenario(
-        world: World, node: Node, client: Recorder, server: Recorder, environment: Environment
+        world: World, node: SimHost, client: Recorder, server: Recorder, environment: Environment
     ) -> object:
         count = world.network.reset("n1", "harness")
         await asyncio.sleep(1)
@@ -153,7 +153,7 @@ def test_connections_between_two_machines_can_be_reset(joined: Joined) -> None:
 
 def test_machines_have_names_and_addresses(joined: Joined, recorder: type[Recorder]) -> None:
     async def scenario(
-        world: World, node: Node, client: Recorder, server: Recorder, environment: Environment
+        world: World, node: SimHost, client: Recorder, server: Recorder, environment: Environment
     ) -> object:
         transport, _ = await environment.network.connect(recorder, host=node.address, port=9092)
         with pytest.raises(OSError, match="nowhere"):

@@ -10,7 +10,7 @@ import pytest
 
 from millbeck.kernel.environment import Environment, OpenMode
 from millbeck.simulation import SimulationFailed, World
-from millbeck.simulation.environment.node import Ending, Node
+from millbeck.simulation.environment.node import ProcessEnd, SimHost
 
 
 def _run(scenario: Callable[..., Any], seed: int = 1) -> Any:
@@ -28,28 +28,28 @@ def test_a_main_that_returns_ends_its_process_and_counts_what_it_left_running() 
     async def main(environment: Environment) -> None:
         tasks.append(asyncio.create_task(asyncio.sleep(1000)))
 
-    async def scenario(world: World, node: Node) -> object:
+    async def scenario(world: World, node: SimHost) -> object:
         run = node.start(main)
         assert node.is_running
         ending = await run.wait()
         assert not node.is_running
         return ending, run.leftover_task_count, await run.wait()
 
-    assert _run(scenario) == (Ending.RETURNED, 1, Ending.RETURNED)
+    assert _run(scenario) == (ProcessEnd.RETURNED, 1, ProcessEnd.RETURNED)
 
 
 def test_a_main_that_raises_fails_the_world_unless_it_may() -> None:
     async def main(environment: Environment) -> None:
         raise ValueError("cannot start")
 
-    async def scenario(world: World, node: Node, **options: Any) -> object:
+    async def scenario(world: World, node: SimHost, **options: Any) -> object:
         run = node.start(main, **options)
         return await run.wait(), run.error
 
     with pytest.raises(SimulationFailed, match="cannot start"):
         _run(scenario)
     ending, error = _run(lambda world, node: scenario(world, node, may_fail=True))
-    assert ending is Ending.RAISED
+    assert ending is ProcessEnd.RAISED
     assert str(error) == "cannot start"
 
 
@@ -72,13 +72,13 @@ def test_an_exit_is_an_orderly_end_wherever_it_is_raised(where: str) -> None:
             asyncio.get_running_loop().call_soon(leave_now)
         await _forever(environment)
 
-    async def scenario(world: World, node: Node) -> object:
+    async def scenario(world: World, node: SimHost) -> object:
         run = node.start(main)
         ending = await run.wait()
         node.start(_forever)
         return ending, str(run.error)
 
-    assert _run(scenario) == (Ending.RAISED, "the log cannot be written")
+    assert _run(scenario) == (ProcessEnd.RAISED, "the log cannot be written")
 
 
 def test_a_crash_runs_no_finally_and_leaves_the_page_cache() -> None:
@@ -98,12 +98,12 @@ def test_a_crash_runs_no_finally_and_leaves_the_page_cache() -> None:
     async def read(environment: Environment) -> None:
         content.append(environment.files.open("/a", OpenMode.READ).read(100, 0))
 
-    async def scenario(world: World, node: Node) -> object:
+    async def scenario(world: World, node: SimHost) -> object:
         run = node.start(main)
         await asyncio.sleep(1)
         node.crash()
         node.crash()
-        assert run.ending is Ending.CRASHED
+        assert run.ending is ProcessEnd.CRASHED
         await asyncio.sleep(1)
         assert last_error_line == []
         await node.start(read).wait()
@@ -124,7 +124,7 @@ def test_handles_of_an_earlier_life_never_run_in_the_next() -> None:
             await asyncio.sleep(1)
             ticks[life] += 1
 
-    async def scenario(world: World, node: Node) -> object:
+    async def scenario(world: World, node: SimHost) -> object:
         node.start(main)
         await asyncio.sleep(5.5)
         node.crash()
@@ -148,14 +148,14 @@ def test_power_loss_keeps_what_was_synced_only() -> None:
                 await environment.threads.run(files.sync_directory, "/d")
         await _forever(environment)
 
-    async def scenario(world: World, node: Node) -> object:
+    async def scenario(world: World, node: SimHost) -> object:
         node.start(main)
         await asyncio.sleep(1)
         node.power_loss(survival=0.0)
         assert node.run is not None
         return node.run.ending, node.disk.mount().names("/d")
 
-    assert _run(scenario) == (Ending.LOST_POWER, ["synced"])
+    assert _run(scenario) == (ProcessEnd.LOST_POWER, ["synced"])
 
 
 def test_a_paused_process_does_nothing_and_then_catches_up() -> None:
@@ -166,7 +166,7 @@ def test_a_paused_process_does_nothing_and_then_catches_up() -> None:
             await asyncio.sleep(1)
             ticks.append(environment.clock.monotonic())
 
-    async def scenario(world: World, node: Node) -> object:
+    async def scenario(world: World, node: SimHost) -> object:
         node.start(main)
         await asyncio.sleep(2.5)
         node.pause(10)
@@ -186,7 +186,7 @@ def test_a_paused_process_that_is_killed_stays_dead() -> None:
             await asyncio.sleep(1)
             ticks.append(1)
 
-    async def scenario(world: World, node: Node) -> object:
+    async def scenario(world: World, node: SimHost) -> object:
         node.start(main)
         await asyncio.sleep(1.5)
         node.pause(5)
@@ -199,7 +199,7 @@ def test_a_paused_process_that_is_killed_stays_dead() -> None:
 
 
 def test_one_process_at_a_time() -> None:
-    async def scenario(world: World, node: Node) -> object:
+    async def scenario(world: World, node: SimHost) -> object:
         node.start(_forever)
         with pytest.raises(RuntimeError, match="already running"):
             node.start(_forever)
@@ -214,7 +214,7 @@ def test_each_life_has_its_own_randomness_and_the_machine_its_clock() -> None:
     async def main(environment: Environment) -> None:
         drawn.append((environment.randomness.uuid(), environment.clock))
 
-    async def scenario(world: World, node: Node) -> None:
+    async def scenario(world: World, node: SimHost) -> None:
         await node.start(main).wait()
         await node.start(main).wait()
 

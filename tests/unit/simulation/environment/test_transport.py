@@ -11,7 +11,7 @@ import pytest
 
 from millbeck.kernel.environment import Environment
 from millbeck.simulation import NetworkOptions, World, WorldOptions
-from millbeck.simulation.environment.node import Node
+from millbeck.simulation.environment.node import SimHost
 from tests.unit.simulation.environment.conftest import Listening, Recorder
 
 SENT = bytes(range(256)) * 40
@@ -44,7 +44,7 @@ def _run(
 
 
 def test_bytes_arrive_in_order_however_they_are_torn(listening: type[Listening], recorder: type[Recorder]) -> None:
-    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
+    async def scenario(client: Recorder, server: Recorder, node: SimHost) -> object:
         for start in range(0, len(SENT), 512):
             client.transport.write(SENT[start : start + 512])
             await asyncio.sleep(0.0001)
@@ -71,7 +71,7 @@ def test_a_buffered_protocol_reads_once_per_callback(listening: type[Listening],
             self.received += self.buffer[:nbytes]
             self.sizes.append(nbytes)
 
-    async def scenario(client: Recorder, server: Any, node: Node) -> object:
+    async def scenario(client: Recorder, server: Any, node: SimHost) -> object:
         client.transport.write(SENT)
         await asyncio.sleep(5)
         return bytes(server.received), max(server.sizes)
@@ -80,7 +80,7 @@ def test_a_buffered_protocol_reads_once_per_callback(listening: type[Listening],
 
 
 def test_a_reader_that_pauses_pushes_back(listening: type[Listening], recorder: type[Recorder]) -> None:
-    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
+    async def scenario(client: Recorder, server: Recorder, node: SimHost) -> object:
         server.transport.pause_reading()
         client.transport.set_write_buffer_limits(high=2000, low=500)
         client.transport.write(b"x" * 10_000)
@@ -100,7 +100,7 @@ def test_a_reader_that_pauses_pushes_back(listening: type[Listening], recorder: 
 
 
 def test_close_sends_what_is_buffered_first(listening: type[Listening], recorder: type[Recorder]) -> None:
-    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
+    async def scenario(client: Recorder, server: Recorder, node: SimHost) -> object:
         server.transport.pause_reading()
         client.transport.write(b"x" * 50_000)
         client.transport.close()
@@ -121,7 +121,7 @@ def test_close_sends_what_is_buffered_first(listening: type[Listening], recorder
 
 
 def test_abort_drops_what_the_kernel_had_not_taken(listening: type[Listening], recorder: type[Recorder]) -> None:
-    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
+    async def scenario(client: Recorder, server: Recorder, node: SimHost) -> object:
         server.transport.pause_reading()
         client.transport.write(b"x" * 50_000)
         client.transport.abort()
@@ -138,7 +138,7 @@ def test_abort_drops_what_the_kernel_had_not_taken(listening: type[Listening], r
 
 
 def test_closing_with_unread_bytes_resets_the_peer(listening: type[Listening], recorder: type[Recorder]) -> None:
-    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
+    async def scenario(client: Recorder, server: Recorder, node: SimHost) -> object:
         server.transport.pause_reading()
         client.transport.write(b"never read")
         await asyncio.sleep(1)
@@ -156,7 +156,7 @@ def test_writing_to_a_closed_peer_is_answered_by_a_reset(listening: type[Listeni
         def eof_received(self) -> bool:
             return True
 
-    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
+    async def scenario(client: Recorder, server: Recorder, node: SimHost) -> object:
         client.transport.close()
         await asyncio.sleep(1)
         assert "lost" not in server.events
@@ -177,7 +177,7 @@ def test_half_a_connection_can_go_on(listening: type[Listening], recorder: type[
             self.transport.close()
             return True
 
-    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
+    async def scenario(client: Recorder, server: Recorder, node: SimHost) -> object:
         client.transport.write(b"question")
         assert client.transport.can_write_eof()
         client.transport.write_eof()
@@ -192,7 +192,7 @@ def test_half_a_connection_can_go_on(listening: type[Listening], recorder: type[
 def test_a_reset_is_seen_by_a_paused_reader_when_it_writes(
     listening: type[Listening], recorder: type[Recorder]
 ) -> None:
-    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
+    async def scenario(client: Recorder, server: Recorder, node: SimHost) -> object:
         server.transport.pause_reading()
         client.transport.reset()
         await asyncio.sleep(1)
@@ -213,10 +213,10 @@ def test_a_protocol_that_raises_loses_its_connection_and_fails_the_run(
 
     world = _world()
 
-    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
+    async def scenario(client: Recorder, server: Recorder, node: SimHost) -> object:
         client.transport.write(b"x")
         await asyncio.sleep(1)
-        return server.events[-1], client.events[-1], world.forgive()
+        return server.events[-1], client.events[-1], world.clear_failures()
 
     server_last, client_last, failures = _run(world, listening, recorder, scenario, main=listening(Broken))
     assert (server_last, client_last) == ("lost", "lost")
@@ -225,7 +225,7 @@ def test_a_protocol_that_raises_loses_its_connection_and_fails_the_run(
 
 
 def test_random_resets_happen_when_asked_for(listening: type[Listening], recorder: type[Recorder]) -> None:
-    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
+    async def scenario(client: Recorder, server: Recorder, node: SimHost) -> object:
         for _ in range(200):
             client.transport.write(b"x")
             await asyncio.sleep(0.01)
@@ -240,7 +240,7 @@ def test_random_resets_happen_when_asked_for(listening: type[Listening], recorde
 def test_write_limits_default_as_asyncio_does(
     listening: type[Listening], recorder: type[Recorder], high: int | None, low: int | None, expected: tuple[int, int]
 ) -> None:
-    async def scenario(client: Recorder, server: Recorder, node: Node) -> object:
+    async def scenario(client: Recorder, server: Recorder, node: SimHost) -> object:
         client.transport.set_write_buffer_limits(high=high, low=low)
         return client.transport.get_write_buffer_limits()
 

@@ -32,12 +32,12 @@ def rest(place: WorkerContext, seconds: float) -> float:
 def test_a_pause_takes_its_time_and_the_loop_runs_on() -> None:
     async def scenario(environment: Any) -> tuple[float, float, int]:
         started = environment.clock.monotonic()
-        errand = environment.workers.start(rest, 30.0, lambda report: None)
+        handle = environment.workers.start(rest, 30.0, lambda report: None)
         turns = 0
-        while not errand.result.done():
+        while not handle.result.done():
             turns += 1
             await asyncio.sleep(1)
-        return errand.result.result(), environment.clock.monotonic() - started, turns
+        return handle.result.result(), environment.clock.monotonic() - started, turns
 
     with World(seed=1) as world:
         rested, elapsed, turns = world.run(scenario, limit_s=60)

@@ -54,7 +54,7 @@ def test_the_last_whole_replica_must_not() -> None:
 def test_after_a_loss_whoever_is_left_must_not_even_be_killed() -> None:
     allowed, data = budget(replace(PARTITION, isr=(1, 2)), {1: [11], 2: [11], 3: [11]})
     assert allowed.may_end([1, 2, 3])
-    data.wound(2)
+    data.mark_data_lost(2)
     assert not allowed.may_end([1])
     assert not allowed.may_lose(1)
     assert not allowed.may_end([3])

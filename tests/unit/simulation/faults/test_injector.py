@@ -22,7 +22,7 @@ from millbeck.simulation.workloads.produce_and_read import TOPIC
 def test_every_kind_of_fault_comes_about_and_is_over_in_the_end(chunk: tuple[str, ...]) -> None:
     cluster = SimCluster(2, is_combined=False)
     observer = ClusterObserver(cluster, min_insync_replicas=2)
-    harm = FaultInjector(cluster, observer, FaultBudget(observer), topic=TOPIC, partition_count=1, flushes=True)
+    injector = FaultInjector(cluster, observer, FaultBudget(observer), topic=TOPIC, partition_count=1, flushes=True)
     faults = [
         Fault(at_s=5.0 * index, kind=kind, seconds=0.2, target=0.7, value=0.6) for index, kind in enumerate(chunk)
     ]
@@ -33,13 +33,13 @@ def test_every_kind_of_fault_comes_about_and_is_over_in_the_end(chunk: tuple[str
         options = {"min.insync.replicas": "2", "flush.messages": "1"}
         await clients.create_topic(1, options, replication_factor=3)
         await asyncio.sleep(2)
-        await harm.run(faults)
+        await injector.run(faults)
         await asyncio.sleep(1)
 
     with cluster.world as world:
         world.run(scenario, limit_s=300)
     # Nothing was written, so there is nothing that could rot.
-    assert set(harm.done) == set(chunk) - {kinds.ROTTING_DISK}
+    assert set(injector.done) == set(chunk) - {kinds.ROTTING_DISK}
     assert all(cluster.machine(member).disk.faults == cluster.world.options.disk for member in cluster.members)
     assert not cluster.world.network._cut
 
@@ -47,30 +47,30 @@ def test_every_kind_of_fault_comes_about_and_is_over_in_the_end(chunk: tuple[str
 def test_what_would_lose_more_than_is_promised_is_passed_over() -> None:
     cluster = SimCluster(2)
     observer = ClusterObserver(cluster, min_insync_replicas=2)
-    harm = FaultInjector(cluster, observer, FaultBudget(observer), topic=TOPIC, partition_count=1, flushes=False)
+    injector = FaultInjector(cluster, observer, FaultBudget(observer), topic=TOPIC, partition_count=1, flushes=False)
     faults = [
         Fault(at_s=0.1, kind=kind, seconds=0.1, target=0, value=0)
         for kind in (kinds.POWER_LOSS_OF_ALL, kinds.EMPTY_DISK)
     ]
 
     async def scenario(environment: Environment) -> None:
-        await harm.run(faults)
+        await injector.run(faults)
 
     with cluster.world as world:
         world.run(scenario, limit_s=60)
-    assert harm.done == {}
+    assert injector.done == {}
 
 
 def test_a_busy_controller_takes_no_other_decision_meanwhile() -> None:
     cluster = SimCluster(2)
     observer = ClusterObserver(cluster, min_insync_replicas=2)
-    harm = FaultInjector(cluster, observer, FaultBudget(observer), topic=TOPIC, partition_count=1, flushes=False)
+    injector = FaultInjector(cluster, observer, FaultBudget(observer), topic=TOPIC, partition_count=1, flushes=False)
     busy: list[bool] = []
 
     async def scenario(environment: Environment) -> None:
         cluster.start_all()
         await asyncio.sleep(5)
-        work = asyncio.create_task(harm.run([Fault(1.0, kinds.BUSY_CONTROLLER, 2.0, 0.0, 0.0)]))
+        work = asyncio.create_task(injector.run([Fault(1.0, kinds.BUSY_CONTROLLER, 2.0, 0.0, 0.0)]))
         for _ in range(3):
             await asyncio.sleep(1.5)
             busy.append(any(node.broker.quorum.deciding.locked() for node in cluster.running()))
@@ -79,4 +79,4 @@ def test_a_busy_controller_takes_no_other_decision_meanwhile() -> None:
     with cluster.world as world:
         world.run(scenario, limit_s=60)
     assert busy == [True, False, False]
-    assert harm.done == {kinds.BUSY_CONTROLLER: 1}
+    assert injector.done == {kinds.BUSY_CONTROLLER: 1}

@@ -65,15 +65,15 @@ def test_what_is_given_up_needs_a_letter_and_what_is_accepted_has_none() -> None
     history.said(T, 1, ACCEPT)
     history.confirmed("a", T, 1, ACCEPT, 2)
     history.start_seen(T, 4)
-    history.letter_seen(T, 3, value=b"3", is_rejected=False, delivery_count=2)
+    history.dead_letter_seen(T, 3, value=b"3", is_rejected=False, delivery_count=2)
     history.check_letters()
     assert _kinds(history) == [share_history.LETTER_MISSING] * 2
-    history.letter_seen(T, 0, value=b"0", is_rejected=True, delivery_count=1)
-    history.letter_seen(T, 2, value=b"2", is_rejected=False, delivery_count=2)
+    history.dead_letter_seen(T, 0, value=b"0", is_rejected=True, delivery_count=1)
+    history.dead_letter_seen(T, 2, value=b"2", is_rejected=False, delivery_count=2)
     history.anomalies.clear()
     history.check_letters()
     assert _kinds(history) == []
-    history.letter_seen(T, 1, value=b"other", is_rejected=False, delivery_count=1)
+    history.dead_letter_seen(T, 1, value=b"other", is_rejected=False, delivery_count=1)
     history.check_letters()
     assert _kinds(history) == [
         share_history.LETTER_WRONG,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from millbeck.simulation.histories.table_history import TableHistory, Write, key_of, value_of
+from millbeck.simulation.histories.table_history import TableHistory, TableWrite, key_of, value_of
 
 
 def test_a_value_tells_its_key_and_whether_it_deletes() -> None:
     value, tombstone = value_of("k1", "p-1", is_tombstone=False), value_of("k1", "p-2", is_tombstone=True)
     assert key_of(value) == key_of(tombstone) == "k1"
-    assert [Write(0, each, 0).is_tombstone for each in (value, tombstone)] == [False, True]
-    assert Write(0, value, 0).key == "k1"
+    assert [TableWrite(0, each, 0).is_tombstone for each in (value, tombstone)] == [False, True]
+    assert TableWrite(0, value, 0).key == "k1"
 
 
 def test_acknowledged_writes_come_in_the_order_of_the_log() -> None:

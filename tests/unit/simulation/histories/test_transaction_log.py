@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from millbeck.coordinator.transaction.status import Status
+from millbeck.coordinator.transaction.status import TransactionState
 from millbeck.coordinator.transaction.transaction import Transaction
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch, control
@@ -71,7 +71,7 @@ def test_a_decision_that_is_reversed_is_found() -> None:
     decisions = decided()
     assert [each.kind for each in check_idle(decisions)] == ["T8 hanging"]
     last = Transaction(
-        transactional_id="x", producer_id=7, producer_epoch=1, timeout_ms=1, status=Status.COMPLETE_ABORT
+        transactional_id="x", producer_id=7, producer_epoch=1, timeout_ms=1, status=TransactionState.COMPLETE_ABORT
     )
     decisions._see("x", last)
     assert [each.kind for each in decisions.anomalies] == ["T7 decisions"]

@@ -103,7 +103,7 @@ def test_what_was_confirmed_is_committed_and_stays() -> None:
     known = facts()
     known.published("c1/1", None, image(10, PARTITION))
     with pytest.raises(InvariantBroken, match="R10 on a client"):
-        known.heard("g")
+        known.setting_confirmed("g")
     with pytest.raises(InvariantBroken, match="R10 on c2/1"):
         known.check_controller("c2/1", image(12, PARTITION))
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from millbeck.simulation.observer.lineage import ROOT, UNKNOWN_PREFIX, BatchTree, Entry
+from millbeck.simulation.observer.lineage import ROOT, UNKNOWN_PREFIX, BatchTree, ReplicaBatch
 
 
-def entry(lineage: BatchTree, before: int, base_offset: int, epoch: int, checksum: int) -> Entry:
+def entry(lineage: BatchTree, before: int, base_offset: int, epoch: int, checksum: int) -> ReplicaBatch:
     place = lineage.place(before, base_offset, base_offset + 1, epoch, checksum)
-    return Entry(base_offset, base_offset + 1, epoch, checksum, place)
+    return ReplicaBatch(base_offset, base_offset + 1, epoch, checksum, place)
 
 
 def test_the_same_batch_after_the_same_prefix_has_the_same_place() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from millbeck.simulation.environment.disk import SimDisk
 from millbeck.simulation.observer.findings import InvariantBroken, Violations
-from millbeck.simulation.observer.lineage import ROOT, Entry
+from millbeck.simulation.observer.lineage import ROOT, ReplicaBatch
 from millbeck.simulation.observer.partition_watch import PartitionFacts, ReplicationFacts
 from millbeck.simulation.observer.shadow_log import ShadowLog
 
@@ -23,7 +23,7 @@ def replica(facts: PartitionFacts, node_id: int, checksums: list[int]) -> Shadow
     place = ROOT
     for offset, checksum in enumerate(checksums):
         place = facts.lineage.place(place, offset, offset + 1, 0, checksum)
-        shadow.entries.append(Entry(offset, offset + 1, 0, checksum, place))
+        shadow.entries.append(ReplicaBatch(offset, offset + 1, 0, checksum, place))
         shadow._bases.append(offset)
         shadow.end_offset = offset + 1
     return shadow
@@ -60,7 +60,7 @@ def test_members_have_everything_committed_unless_they_lost_it() -> None:
 def test_a_loss_is_remembered_for_every_partition() -> None:
     known = data()
     known.of("t", 0)
-    known.wound(5)
+    known.mark_data_lost(5)
     known.damage(6)
     assert 5 in known.of("t", 0).lossy
     assert 5 not in known.of("t", 0).wounded

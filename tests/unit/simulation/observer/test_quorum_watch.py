@@ -51,7 +51,7 @@ def test_an_epoch_is_led_by_one_process() -> None:
     looking = watch(known, quorum)
     looking._has_begun = True
     with pytest.raises(InvariantBroken, match="R1 on c1/1"):
-        looking.look()
+        looking.check()
 
 
 def test_nobody_votes_twice_in_an_epoch() -> None:
@@ -73,7 +73,7 @@ def test_nobody_votes_twice_in_an_epoch() -> None:
 def test_an_epoch_that_was_told_is_not_forgotten() -> None:
     looking = watch(facts(), Quorum(3), told_epoch=5)
     with pytest.raises(InvariantBroken, match="R7"):
-        looking.look()
+        looking.check()
 
 
 def test_a_high_watermark_does_not_go_back_and_a_leader_cuts_nothing() -> None:
@@ -83,8 +83,8 @@ def test_a_high_watermark_does_not_go_back_and_a_leader_cuts_nothing() -> None:
     looking._high_watermark = 7
     quorum.machine.high_watermark = 6
     with pytest.raises(InvariantBroken, match="R7"):
-        looking.look()
+        looking.check()
     quorum.machine.is_leader, looking._leader_epoch = True, 3
     looking._shadow.end_offset = 4
     with pytest.raises(InvariantBroken, match="R5"):
-        looking.look()
+        looking.check()

@@ -5,13 +5,13 @@ import random
 from millbeck.raft.messages import EpochEnd, SnapshotKey
 from millbeck.raft.voters import VoterSet
 from millbeck.records.control import KRaftVersion, LeaderChange
-from millbeck.simulation.raft.memory_log import Entry, MemoryLog, MemorySnapshot, PayloadTable, decode
+from millbeck.simulation.raft.memory_log import LogEntry, MemoryLog, MemorySnapshot, PayloadTable, decode
 
 
 def _log(*epochs: int) -> MemoryLog:
     log = MemoryLog(MemorySnapshot(SnapshotKey(0, 0), 0, VoterSet()))
     for epoch in epochs:
-        log.append(Entry(epoch, epoch * 10))
+        log.append(LogEntry(epoch, epoch * 10))
     return log
 
 
@@ -31,7 +31,7 @@ def test_power_takes_only_what_was_not_flushed() -> None:
     for seed in range(20):
         log = _log(1, 1)
         log.flush()
-        log.append(Entry(2, 5))
+        log.append(LogEntry(2, 5))
         log.lose_power(random.Random(seed))
         assert 2 <= log.end_offset <= 3
 
@@ -48,8 +48,8 @@ def test_a_snapshot_stands_for_the_beginning() -> None:
 
 def test_records_come_back_as_they_were() -> None:
     log = _log(1, 2)
-    assert decode(log.read(1, 5)) == [(1, Entry(2, 20))]
+    assert decode(log.read(1, 5)) == [(1, LogEntry(2, 20))]
     payloads = PayloadTable()
-    log.append(Entry(3, payloads.new(LeaderChange(leader_id=1, voters=(), granting_voters=()))))
-    log.append(Entry(3, payloads.new(KRaftVersion(kraft_version=1))))
+    log.append(LogEntry(3, payloads.new(LeaderChange(leader_id=1, voters=(), granting_voters=()))))
+    log.append(LogEntry(3, payloads.new(KRaftVersion(kraft_version=1))))
     assert log.changes(payloads) == [(3, KRaftVersion(kraft_version=1))]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from millbeck.simulation.raft.checks import Violation
+from millbeck.simulation.raft.checks import RaftViolation
 from millbeck.simulation.raft.raft_world import RaftWorld
 
 
@@ -23,5 +23,5 @@ def test_a_quorum_without_a_majority_makes_no_progress(monkeypatch: pytest.Monke
     for replica in world.replicas[1:]:
         replica.crash(loses_power=False)
     monkeypatch.setattr(world, "heal", lambda: None)
-    with pytest.raises(Violation, match="no progress"):
+    with pytest.raises(RaftViolation, match="no progress"):
         world.heal_and_expect_progress()

@@ -10,7 +10,7 @@ def test_the_seeds_draw_everything() -> None:
     plans = [GroupsPlan.drawn(seed) for seed in range(60)]
     assert {fault for plan in plans for fault in plan.faults} == set(KINDS)
     assert {plan.assignment_interval_ms for plan in plans} == {0, 200, 1000}
-    assert any(plan.manners.die and plan.manners.stall for plan in plans)
+    assert any(plan.behaviour.die and plan.behaviour.stall for plan in plans)
 
 
 def test_a_run_gives_partitions_and_takes_commits() -> None:

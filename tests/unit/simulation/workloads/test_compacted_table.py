@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from millbeck.kernel.environment import Environment
 from millbeck.records import batch
-from millbeck.simulation.histories.table_history import TableHistory, Write
+from millbeck.simulation.histories.table_history import TableHistory, TableWrite
 from millbeck.simulation.workloads.compacted_table import TableProducer, TableReader
-from millbeck.simulation.workloads.produce_and_read import Cluster
+from millbeck.simulation.workloads.produce_and_read import NodeAccess
 from millbeck.wire.messages.fetch import FetchableTopicResponse, FetchedPartition, FetchResponse
 
 
@@ -34,7 +34,7 @@ class StandIn:
         pass
 
 
-class OneClient(Cluster):
+class OneClient(NodeAccess):
     def __init__(self, client: StandIn | None = None) -> None:
         environment: Any = type("", (), {"clock": Clock()})()
         super().__init__(cast(Environment, environment), "n", 1)
@@ -65,7 +65,7 @@ def test_every_record_has_a_key_and_its_name_in_a_header() -> None:
         records = batch.records_of(one.data)
         assert len(records) == len(one.sends)
         for record, send in zip(records, one.sends, strict=True):
-            write = Write(0, send.value, 0)
+            write = TableWrite(0, send.value, 0)
             assert record.key == write.key.encode()
             assert record.headers == (("name", send.value.encode()),)
             assert (record.value is None) == write.is_tombstone

@@ -6,7 +6,7 @@ from typing import Any
 
 from millbeck.kernel.errors import FencedMemberEpoch
 from millbeck.simulation.histories.group_history import GroupHistory
-from millbeck.simulation.workloads.group_members import GroupMember, MemberBehaviour
+from millbeck.simulation.workloads.group_members import GroupMemberBehaviour, SimGroupMember
 from millbeck.wire.messages.consumer_groups import (
     ConsumerAssignment,
     ConsumerGroupHeartbeatRequest,
@@ -43,15 +43,15 @@ def answer(epoch: int, *partitions: int, code: int = 0) -> ConsumerGroupHeartbea
     return ConsumerGroupHeartbeatResponse(code, member_epoch=epoch, heartbeat_interval_ms=1, assignment=given)
 
 
-async def beats(broker: Broker, count: int) -> GroupMember:
-    member = GroupMember(
+async def beats(broker: Broker, count: int) -> SimGroupMember:
+    member = SimGroupMember(
         broker,  # type: ignore[arg-type]
         GroupHistory(),
         random.Random(1),
         group_id="g",
         member_id="m",
         topics=["t"],
-        manners=MemberBehaviour(revoke_s=0),
+        behaviour=GroupMemberBehaviour(revoke_s=0),
     )
     for _ in range(count):
         await member._beat()
@@ -73,7 +73,7 @@ def test_a_fenced_member_starts_over() -> None:
     fenced = ConsumerGroupHeartbeatResponse(error_code=FencedMemberEpoch.code)
     broker = Broker(answer(3), fenced, fenced)
 
-    async def live() -> GroupMember:
+    async def live() -> SimGroupMember:
         member = await beats(broker, 1)
         member.is_calm = True
         try:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from millbeck.records import batch
 from millbeck.simulation.histories.history import History, SendOutcome
-from millbeck.simulation.workloads.produce_and_read import Cluster, Producer
+from millbeck.simulation.workloads.produce_and_read import HistoryProducer, NodeAccess
 from millbeck.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from millbeck.wire.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 
@@ -55,7 +55,7 @@ class FlakyClient:
     def close(self) -> None: ...
 
 
-class FlakyCluster(Cluster):
+class FlakyCluster(NodeAccess):
     def __init__(self, seed: int) -> None:
         super().__init__(cast(Any, Environment()), "n", 1)
         self.dice = random.Random(seed)
@@ -84,7 +84,7 @@ def test_everything_is_acknowledged_once_and_in_order_over_connections_that_brea
     monkeypatch.setattr("millbeck.simulation.workloads.produce_and_read.RETRY_SECONDS", 0)
     for seed in range(20):
         cluster, history = FlakyCluster(seed), History()
-        producer = Producer(cluster, history, "p", 0, random.Random(seed))
+        producer = HistoryProducer(cluster, history, "p", 0, random.Random(seed))
         monkeypatch.setattr(producer._dice, "random", lambda: 0.9)
         asyncio.run(producer.run(30))
         assert {send.outcome for send in history.sends} == {SendOutcome.ACKNOWLEDGED}

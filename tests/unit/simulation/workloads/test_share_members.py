@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from millbeck.simulation.workloads.share_members import MemberBehaviour
+from millbeck.simulation.workloads.share_members import ShareMemberBehaviour
 
 
 def test_most_records_are_accepted() -> None:
-    manners = MemberBehaviour()
-    assert manners.release + manners.reject + manners.forget < 0.5
-    assert manners.die < manners.release
+    behaviour = ShareMemberBehaviour()
+    assert behaviour.release + behaviour.reject + behaviour.forget < 0.5
+    assert behaviour.die < behaviour.release

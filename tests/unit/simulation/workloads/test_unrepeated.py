@@ -11,7 +11,7 @@ from millbeck.kernel.environment import Environment
 from millbeck.simulation.cluster import SimCluster
 from millbeck.simulation.histories.history import History
 from millbeck.simulation.workloads.leaders import MultiNodeCluster
-from millbeck.simulation.workloads.produce_and_read import Reader
+from millbeck.simulation.workloads.produce_and_read import HistoryReader
 from millbeck.simulation.workloads.unrepeated import send_each_once
 
 
@@ -28,7 +28,7 @@ def test_everything_that_was_sent_is_there_when_nothing_breaks(acks: int) -> Non
         clients.is_calm = True
         await sending
         await asyncio.sleep(1)
-        history.record_final_read("0", await Reader(clients, history, "final", 0).read_all())
+        history.record_final_read("0", await HistoryReader(clients, history, "final", 0).read_all())
 
     with cluster.world as world:
         world.run(scenario, limit_s=60)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millbeck.simulation.workloads.without_controller import Finding, error_codes
+from millbeck.simulation.workloads.without_controller import ResponseTimes, error_codes
 from millbeck.wire.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from millbeck.wire.messages.transactions import (
     AddPartitionsToTxnPartitionResult,
@@ -24,5 +24,5 @@ def test_error_codes_are_found_at_every_level_and_repeated_ones_told_once() -> N
 
 
 def test_a_finding_says_what_was_answered_and_when() -> None:
-    finding = Finding(name="Metadata", codes=(0, 3), seconds=1.5, behind_seconds=1.6, limit_s=2.0)
+    finding = ResponseTimes(name="Metadata", codes=(0, 3), seconds=1.5, behind_seconds=1.6, limit_s=2.0)
     assert str(finding) == "Metadata: 0,3 after 1.50 s"

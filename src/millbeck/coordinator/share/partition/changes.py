@@ -40,7 +40,7 @@ class DeadRecords(NamedTuple):
     """True if a consumer rejected them, False if the delivery limit was reached."""
 
 
-class Write(NamedTuple):
+class PartitionWrite(NamedTuple):
     """One write for several transitions: the state of the share partition with them applied."""
 
     start_offset: int

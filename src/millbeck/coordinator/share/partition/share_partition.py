@@ -22,7 +22,7 @@ from heapq import heappop, heappush
 from millbeck.coordinator.share.batches import combine
 from millbeck.coordinator.share.partition import acquisition
 from millbeck.coordinator.share.partition.acquisition import Acquired, FetchedBatch
-from millbeck.coordinator.share.partition.changes import DeadRecords, StateTransition, Write
+from millbeck.coordinator.share.partition.changes import DeadRecords, PartitionWrite, StateTransition
 from millbeck.coordinator.share.partition.window import AcquisitionLock, InFlightBatch, InFlightWindow
 from millbeck.coordinator.share.states import STATE_AFTER, AcknowledgeType, RecordState, StateBatch
 from millbeck.kernel.errors import InvalidRecordState, InvalidRequest
@@ -250,7 +250,7 @@ class SharePartition:
 
     # Writing transitions
 
-    def build_write(self, changes: Sequence[StateTransition]) -> Write:
+    def build_write(self, changes: Sequence[StateTransition]) -> PartitionWrite:
         """Combine the transitions into one write."""
         start_offset = self.window.start_offset
         final_count = 0
@@ -267,7 +267,7 @@ class SharePartition:
             else:
                 final_count += len(run)
         batches = combine([], [batch for change in changes for batch in change.batches], start_offset)
-        return Write(start_offset, final_count, batches)
+        return PartitionWrite(start_offset, final_count, batches)
 
     def written(self, change: StateTransition) -> bool:
         """The transition is durable. Returns whether new records can be acquired because of it."""

@@ -58,7 +58,7 @@ async def handle_describe_acls(call: Call, request: DescribeAclsRequest) -> Desc
                     pattern_type=entry.pattern_type,
                 )
             resource.acls.append(AclDescription(entry.principal, entry.host, entry.operation, entry.permission_type))
-        await slices.give_way()
+        await slices.yield_to_loop()
     return DescribeAclsResponse(resources=list(resources.values()))
 
 

@@ -55,7 +55,7 @@ async def handle_describe_client_quotas(
         if _matches(entity, wanted, is_strict=request.strict):
             parts = [EntityData(kind, name) for kind, name in entity]
             entries.append(DescribeClientQuotasEntryResult(parts, [ValueData(*each) for each in quotas.items()]))
-        await slices.give_way()
+        await slices.yield_to_loop()
     return DescribeClientQuotasResponse(entries=entries)
 
 

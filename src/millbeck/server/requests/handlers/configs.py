@@ -122,7 +122,7 @@ async def handle_describe_configs(call: Call, request: DescribeConfigsRequest) -
             )
         else:
             results.append(_describe(call, request, resource))
-        await slices.give_way()
+        await slices.yield_to_loop()
     return DescribeConfigsResponse(results=results)
 
 

@@ -153,7 +153,7 @@ async def handle_describe_delegation_token(
     for token_id, token in broker.image.delegation_tokens.by_id.items():
         if _is_visible(call, token_id, token, owners):
             tokens.append(_described(token_id, token, token_hmac(secret, token_id), call.version))
-        await slices.give_way()
+        await slices.yield_to_loop()
     return DescribeDelegationTokenResponse(tokens=tokens)
 
 

@@ -119,27 +119,27 @@ def handle_list_offsets(
     )
 
 
-class Answer(Protocol):
+class FoundOffset(Protocol):
     def __call__(
         self, topic: ListOffsetsTopic, asked: ListOffsetsPartition, nowait: bool
     ) -> ListOffsetsPartitionResponse:
         """The result of one partition; with ``nowait`` raises `ColdRead` rather than wait for the disk."""
 
 
-async def _answer_in_slices(call: Call, request: ListOffsetsRequest, answer: Answer) -> ListOffsetsResponse:
+async def _answer_in_slices(call: Call, request: ListOffsetsRequest, answer: FoundOffset) -> ListOffsetsResponse:
     slices = TimeSlices(call.broker.environment.clock)
     answers = []
     for topic in request.topics:
         partitions = []
         for asked in topic.partitions:
             partitions.append(await _answer_warm(call, topic, asked, answer))
-            await slices.give_way()
+            await slices.yield_to_loop()
         answers.append(ListOffsetsTopicResponse(topic.name, partitions))
     return ListOffsetsResponse(topics=answers)
 
 
 async def _answer_warm(
-    call: Call, topic: ListOffsetsTopic, asked: ListOffsetsPartition, answer: Answer
+    call: Call, topic: ListOffsetsTopic, asked: ListOffsetsPartition, answer: FoundOffset
 ) -> ListOffsetsPartitionResponse:
     for _ in range(WARMINGS_MAX):
         try:

@@ -61,7 +61,7 @@ async def _describe(
     topics: dict[str, TopicWithDirtyRatio] = {}
     slices = TimeSlices(call.broker.environment.clock)
     for name, log in sorted(directory.logs.items()):
-        await slices.give_way()
+        await slices.yield_to_loop()
         if name.topic not in call.broker.topics.by_name or (wanted is not None and name not in wanted):
             continue
         topic = topics.setdefault(name.topic, TopicWithDirtyRatio(name.topic))

@@ -51,7 +51,7 @@ async def handle_describe_producers(call: Call, request: DescribeProducersReques
         partitions = []
         for index in indexes:
             partitions.append(_describe(call, name, index))
-            await slices.give_way()
+            await slices.yield_to_loop()
         topics.append(DescribeProducersTopicResponse(name, partitions))
     return DescribeProducersResponse(topics=topics)
 

@@ -57,7 +57,7 @@ async def handle_describe_user_scram_credentials(
     results: list[DescribeUserScramCredentialsResult] = []
     for name in asked or sorted(credentials):
         results.append(_described(name, credentials.get(name), is_repeated=asked.get(name, 1) > 1))
-        await slices.give_way()
+        await slices.yield_to_loop()
     return DescribeUserScramCredentialsResponse(results=results)
 
 
@@ -65,7 +65,7 @@ async def _credentials(image: ScramImage, slices: TimeSlices) -> dict[str, list[
     credentials: dict[str, list[CredentialInfo]] = {}
     for (mechanism, name), credential in image.by_user.items():
         credentials.setdefault(name, []).append(CredentialInfo(mechanism, credential.iterations))
-        await slices.give_way()
+        await slices.yield_to_loop()
     return credentials
 
 

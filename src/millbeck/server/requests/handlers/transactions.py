@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from millbeck.coordinator.runtime.result import ResponseCallback
-from millbeck.coordinator.transaction.ending import Ending
+from millbeck.coordinator.transaction.ending import EndTransactionRequest
 from millbeck.coordinator.transaction.listing import Filters
 from millbeck.coordinator.transaction.patterns import matcher
 from millbeck.coordinator.transaction.status import BY_NAME
@@ -263,7 +263,7 @@ async def handle_end_txn(call: Call, request: EndTxnRequest) -> EndTxnResponse:
     answer = await call.broker.transactions.ask(
         request.transactional_id,
         lambda shard, new_producer_id: shard.end(
-            Ending(
+            EndTransactionRequest(
                 transactional_id=request.transactional_id,
                 producer_id=request.producer_id,
                 producer_epoch=request.producer_epoch,

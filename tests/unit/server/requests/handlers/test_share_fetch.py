@@ -17,7 +17,7 @@ from tests.unit.server.harness.share_member import (
     REJECT,
     RELEASE,
     RENEW,
-    Member,
+    ShareMember,
     abort_a_transaction,
     acquired,
     begin,
@@ -119,7 +119,7 @@ def test_a_fetch_of_no_bytes_gets_no_records() -> None:
 def test_two_members_never_hold_the_same_record() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
-        other = Member(await house.connect(environment), "m2")
+        other = ShareMember(await house.connect(environment), "m2")
         await other.join("t")
         assert acquired(await member.fetch(topic_id, max_records=4, is_strict=True, max_wait_ms=500)) == [(0, 3, 1)]
         theirs = await other.fetch(topic_id)
@@ -135,7 +135,7 @@ def test_a_lock_runs_out_and_the_record_is_given_to_another() -> None:
         member, topic_id = await begin(house, client, environment)
         await settled(member, topic_id)
         started = environment.clock.monotonic()
-        other = Member(await house.connect(environment), "m2")
+        other = ShareMember(await house.connect(environment), "m2")
         await other.join("t")
         assert acquired(await other.fetch(topic_id, max_wait_ms=30_000)) == [(0, 9, 2)]
         assert environment.clock.monotonic() - started == pytest.approx(2, abs=0.1)
@@ -166,7 +166,7 @@ def test_a_lock_can_be_renewed() -> None:
 def test_the_records_of_a_lost_connection_come_back_at_once() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
-        doomed = Member(await house.connect(environment), "m2")
+        doomed = ShareMember(await house.connect(environment), "m2")
         await doomed.join("t")
         await settled(doomed, topic_id)
         await member.fetch(topic_id)
@@ -202,7 +202,7 @@ def test_sessions_are_limited() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         await member.fetch(topic_id)
-        other = Member(client, "m2")
+        other = ShareMember(client, "m2")
         assert (await other.fetch(topic_id)).error_code == errors.ShareSessionLimitReached.code
         member.session_epoch = 0
         assert (await member.fetch(topic_id)).error_code == 0, "it takes its own place"
@@ -245,7 +245,7 @@ def test_read_committed_leaves_out_what_was_aborted() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         await configure(client, "g", share_auto_offset_reset="earliest", share_isolation_level="read_committed")
-        member = Member(client)
+        member = ShareMember(client)
         await member.join("t")
         await produce(client, b"plain")
         assert house.node is not None

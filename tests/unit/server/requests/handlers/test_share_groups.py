@@ -11,17 +11,17 @@ from millbeck.wire.messages.groups import DeleteGroupsRequest, ListGroupsRequest
 from millbeck.wire.messages.share_groups import ShareGroupDescribeRequest
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
 from tests.unit.server.harness.client_requests import find_coordinator
-from tests.unit.server.harness.share_member import Member, begin, configure, create, share_house
+from tests.unit.server.harness.share_member import ShareMember, begin, configure, create, share_house
 
 
 def test_members_get_the_partitions_of_their_topics() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client, partitions=3)
-        member = Member(client)
+        member = ShareMember(client)
         joined = await member.join("t")
         assert member.assigned == {topic_id: [0, 1, 2]}
         assert joined.heartbeat_interval_ms == 5000
-        other = Member(client, "m2")
+        other = ShareMember(client, "m2")
         await other.join("t")
         for _ in range(30):
             await asyncio.sleep(0.1)
@@ -86,7 +86,7 @@ def test_a_group_is_deleted_with_its_state_and_may_begin_again() -> None:
         assert house.node is not None
         assert sum(len(each.host.shard) for each in house.node.broker.share_state._active()) == 0
         assert (await client.ask(ListGroupsRequest(), 5)).groups == []
-        again = Member(client, "m2")
+        again = ShareMember(client, "m2")
         await again.join("t")
         assert again.assigned == {topic_id: [0]}
 
@@ -115,7 +115,7 @@ def test_settings_of_a_group_count() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         assert await configure(client, "g", share_heartbeat_interval_ms="7000") == 0
-        member = Member(client)
+        member = ShareMember(client)
         assert (await member.join("t")).heartbeat_interval_ms == 7000
 
     share_house().run(scenario)

@@ -20,7 +20,7 @@ from millbeck.wire.messages.share_groups import (
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
 from tests.unit.server.harness.share_member import (
     ACCEPT,
-    Member,
+    ShareMember,
     abort_a_transaction,
     acquired,
     begin,
@@ -48,7 +48,7 @@ def altering(offset: int, name: str = "t", partition: int = 0, group: str = "g")
     return AlterShareGroupOffsetsRequest(group, [AlterShareGroupOffsetsRequestTopic(name, partitions)])
 
 
-async def leave(member: Member, topic_id: bytes) -> None:
+async def leave(member: ShareMember, topic_id: bytes) -> None:
     await member.fetch(topic_id, epoch=-1)
     member.epoch = -1
     await member.heartbeat()
@@ -82,7 +82,7 @@ def test_a_group_begins_where_it_was_set() -> None:
         refused = await client.ask(altering(3, name="none"), 0)
         assert refused.responses[0].partitions[0].error_code == errors.UnknownTopicOrPartition.code
         assert places(await described(client)) == [("t", 0, 3, 7, 0)]
-        again = Member(client, "m2")
+        again = ShareMember(client, "m2")
         await again.join("t")
         assert acquired(await settled(again, topic_id)) == [(3, 9, 1)]
 
@@ -108,7 +108,7 @@ def test_what_is_deleted_begins_anew() -> None:
         answer = await client.ask(deleting, 0)
         assert (answer.error_code, answer.responses[0].error_code) == (0, 0)
         assert places(await described(client)) == []
-        again = Member(client, "m2")
+        again = ShareMember(client, "m2")
         await again.join("t")
         assert acquired(await settled(again, topic_id)) == [(0, 9, 1)]
 
