@@ -58,7 +58,7 @@ class HostWorkers:
 
     def close(self) -> None:
         for worker in self._idle:
-            self._let_go(worker)
+            self._release(worker)
         self._idle.clear()
 
     def _finished(self, worker: WorkerThread, handle: HostWorkerHandle, result: Any, failure: Exception | None) -> None:
@@ -73,9 +73,9 @@ class HostWorkers:
 
     def _retire(self, worker: WorkerThread) -> None:
         self._idle.remove(worker)
-        self._let_go(worker)
+        self._release(worker)
 
-    def _let_go(self, worker: WorkerThread) -> None:
+    def _release(self, worker: WorkerThread) -> None:
         if worker.idle_timer is not None:
             worker.idle_timer.cancel()
         worker.end()

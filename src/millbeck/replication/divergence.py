@@ -1,4 +1,5 @@
-"""Log divergence between a leader and a reader, found by leader epochs alone, never by a high watermark, which lags.
+"""Log divergence between a leader and a reader, determined by leader epochs alone; the high watermark is not used,
+because a replica's copy of it may be out of date.
 
 A fetch has the offset to read from and the epoch of the record before it. The leader looks up the end of that epoch in
 its own log. If it has no such epoch, or the epoch ended earlier, the reader has records that the leader does not have,
@@ -23,7 +24,8 @@ class EpochEnd(NamedTuple):
 
 
 def divergence(log: Log, fetch_offset: int, last_fetched_epoch: int) -> EpochEnd | None:
-    """Where the reader's log diverges from ours, or None. Raises OFFSET_OUT_OF_RANGE when epochs cannot decide it."""
+    """The last epoch and offset that the reader's log may share with this log, or None if it does not diverge. Raises
+    OFFSET_OUT_OF_RANGE when epochs cannot decide it."""
     if last_fetched_epoch < 0:
         return None
     epoch, end_offset = log.end_offset_for_epoch(last_fetched_epoch)

@@ -60,8 +60,8 @@ Key = tuple[Uuid, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchLimits:
-    """The ``replica.fetch.*`` settings, and how many partitions a request examines, which costs time on both event
-    loops.
+    """The ``replica.fetch.*`` settings, and the maximum number of partitions per request, which costs time on both
+    event loops.
 
     The leader does not delay a request that has not examined all changed partitions, and the next one continues.
     """
@@ -127,11 +127,11 @@ class FollowedPartition:
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.lag = 0
-        """The leader's high watermark minus our end offset, as of its last response."""
+        """The leader's high watermark minus the local log end offset, as of its last response."""
         self.state = FetcherState.FETCHING
         self.rest_until_ms = 0
         self.step: FetchEffect | None = None
-        """The step for which it is busy."""
+        """The step that must finish before the partition is fetched again."""
         self.told: FetchPartition | None = None
 
 
@@ -227,9 +227,7 @@ class Fetcher:
         self._changed[key] = followed
 
     def on_offsets(self, step: FetchOffsets, start_offset: int, end_offset: int) -> TruncateLog | None:
-        """Compare the leader's start and end offsets with our log; returns the truncation needed, None to continue as
-        is.
-        """
+        """Compare the leader's start and end offsets with the local log; returns the truncation needed, or None."""
         followed = self._followed.get(_key(step.partition))
         log = step.partition.log
         truncate: TruncateLog | None = None
@@ -247,7 +245,7 @@ class Fetcher:
 
     @property
     def due_ms(self) -> int | None:
-        """When the backoff of the next resting partition ends."""
+        """The time at which the next backoff of a partition ends."""
         return min((followed.rest_until_ms for followed in self._resting.values()), default=None)
 
     @property
@@ -451,7 +449,8 @@ def _key(partition: Partition) -> Key:
 
 
 def _fetch_offset(partition: Partition) -> int:
-    """The offset up to which the leader may count on this replica: our log end, or the flushed end where required."""
+    """The offset up to which this replica acknowledges records to the leader: its log end offset, or the flushed offset
+    if ``flush.messages=1``."""
     return partition.log.flushed_offset if partition.waits_for_flush else partition.log.end_offset
 
 

@@ -34,7 +34,7 @@ class FetchSessionTimes(Protocol):
 
     used_ms: int
     epoch: int
-    """The number of its fetches."""
+    """The number of fetches in the session."""
 
     def readable_grew(self, partition: Partition) -> None: ...
 
@@ -142,7 +142,7 @@ class ReplicaContext:
         lag_ms_max: int,
         broker_epoch: Callable[[], int] = lambda: NO_BROKER_EPOCH,
     ) -> None:
-        """``broker_epoch`` returns that of this node's own registration."""
+        """``broker_epoch`` returns the epoch of this node's registration."""
         self.node_id = node_id
         self.now_ms = now_ms
         self.is_eligible = is_eligible

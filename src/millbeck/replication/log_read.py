@@ -1,7 +1,7 @@
 """Read one partition for a fetch: its offsets, where the reader's log diverges, and its records.
 
-How far a reader sees is its isolation, as in Kafka: a follower reads up to the log end, a consumer up to the high
-watermark, or with read_committed up to the last stable offset.
+How far a reader may read depends on its isolation, as in Kafka: a follower reads up to the log end, a consumer up to
+the high watermark, or with read_committed up to the last stable offset.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TXN_COMMITTED: Final = 2
 
 
 class FetchPosition:
-    """Where a reader is in a partition: what a fetch says of it."""
+    """The position of a reader in a partition, from its fetch request."""
 
     __slots__ = ("current_leader_epoch", "fetch_offset", "last_fetched_epoch")
 
@@ -29,7 +29,7 @@ class FetchPosition:
 
 
 class LogRead:
-    """The offsets of a partition when it was read, and what was found; the slice is leased."""
+    """The result of a read: the partition's offsets at that time and a leased slice of the log."""
 
     __slots__ = ("diverging_epoch", "end_offset", "high_watermark", "last_stable_offset", "log_start_offset", "slice")
 
@@ -53,7 +53,7 @@ def read_partition(
     at_least_one: bool,
     nowait: bool,
 ) -> LogRead:
-    """Read whole batches from the position on; a negative ``size_bytes_max`` reads the offsets alone.
+    """Read whole batches from the position on; with a negative ``size_bytes_max`` only the offsets are returned.
 
     Raises the errors of a wrong leader epoch, of an offset outside the log, and of a log that is offline; with
     ``must_lead`` NOT_LEADER_OR_FOLLOWER for a follower's partition. With ``nowait`` it never blocks on the disk:

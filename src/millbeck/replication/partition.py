@@ -113,11 +113,12 @@ class Partition(PartitionAppends):
         isr: tuple[int, ...] = (),
         lost: tuple[int, ...] = (),
     ) -> bool:
-        """Become or stay the leader; True when this node did not lead before, or not in this epoch.
+        """Become the leader, or apply new state as the leader; True when this node did not lead before, or not in this
+        epoch.
 
-        ``lost`` are the replicas whose brokers have no usable log directory. The metadata may repeat what the response
-        to a proposal had already: an older partition epoch is ignored, and a later proposal stays pending, since the
-        controller may have committed it by now.
+        ``lost`` are the replicas whose brokers have no usable log directory. The metadata may repeat the state that an
+        AlterPartition response contained: an older partition epoch is ignored, and a later proposal stays pending,
+        since the controller may have committed it by now.
         """
         if leader_epoch <= self.leader_epoch and self.is_leader and partition_epoch < self.partition_epoch:
             return False
@@ -253,7 +254,7 @@ class Partition(PartitionAppends):
             on_flushed()
 
     def log_start_moved(self) -> None:
-        """Notify readers of a new log start offset, as of new data."""
+        """Notify the waiting readers of a new log start offset, in the same way as of new data."""
         self._notify_all()
 
     def close(self, error: ApiError) -> None:
@@ -372,7 +373,7 @@ class Partition(PartitionAppends):
             self._context.write_failed(self)
 
     def update_from_leader(self, high_watermark: int, log_start_offset: int) -> None:
-        """Apply the high watermark and log start offset of a fetch response, limited to our log end."""
+        """Apply the high watermark and log start offset of a fetch response, limited to the local log end."""
         assert not self.is_leader, f"{self.name} is led here"
         log = self.log
         grew = min(high_watermark, log.end_offset) > self.high_watermark
@@ -404,7 +405,7 @@ class Partition(PartitionAppends):
     # Reads.
 
     def check_leader_epoch(self, current_leader_epoch: int) -> None:
-        """Raise an error unless the client's leader epoch is ours or missing."""
+        """Raise an error unless the client's leader epoch is the current one or missing."""
         if current_leader_epoch == NO_EPOCH or current_leader_epoch == self.leader_epoch:
             return
         if current_leader_epoch < self.leader_epoch:
@@ -419,7 +420,8 @@ class Partition(PartitionAppends):
 
     @property
     def knows_committed(self) -> bool:
-        """Whether this leader knows the committed offset: a new one learns it from its followers."""
+        """Whether this leader knows the high watermark of its epoch; a new leader learns it from its followers'
+        fetches."""
         return self.high_watermark >= self.epoch_start_offset
 
     def fetch_upper_bound(self, *, committed_only: bool) -> int:

@@ -29,8 +29,8 @@ from millbeck.storage.staging import Staged
 
 
 class DelayedAppend:
-    """An append that waits for its write and, with ``wants_all``, for the high watermark to pass it; derive from it to
-    be told of the end. `Partition.append` sets the other fields."""
+    """An append that waits for its write and, with ``wants_all``, for the high watermark to pass it; subclasses
+    implement `complete`. `Partition.append` sets the other fields."""
 
     __slots__ = ("may_wait", "next_offset", "wants_all")
 
@@ -45,7 +45,7 @@ class DelayedAppend:
 
 
 class CallbackAppend(DelayedAppend):
-    """An append, with ``acks=all`` unless ``wants_all`` is False, that calls a function at its end."""
+    """An append that calls a function when it is completed; ``acks=all`` unless ``wants_all`` is False."""
 
     __slots__ = ("_callback",)
 
@@ -114,11 +114,11 @@ class PartitionAppends:
         self._waiting_for_all: deque[DelayedAppend] = deque()
 
     def _write_failed(self) -> None:
-        """Tell the node that the log refused a write; `Partition` does."""
+        """Report to the node that the log refused a write; implemented by `Partition`."""
         raise NotImplementedError
 
     def advance_high_watermark(self) -> None:
-        """Called after `write` in the same event batch; `Partition` does."""
+        """Called after `write` in the same event batch; implemented by `Partition`."""
         raise NotImplementedError
 
     def append(
@@ -182,7 +182,7 @@ class PartitionAppends:
         """Reject a batch whose predecessor was just rejected, for the same reason: the producer retries both."""
         reason = refusals.before(header.producer_id, header.producer_epoch, header.base_sequence, now_ms)
         if reason is not None:
-            raise reason(f"{self.name} rejected the batch before this one a moment ago")
+            raise reason(f"{self.name} has just rejected the batch before this one")
 
     def _check_min_isr(self, replicas: IsrState) -> None:
         minimum = self.log.config.min_insync_replicas

@@ -44,7 +44,7 @@ class RejectedBatches:
         self._by_producer[producer_id] = (epoch, base_sequence, reason, now_ms)
 
     def before(self, producer_id: int, epoch: int, base_sequence: int, now_ms: int) -> type[ApiError] | None:
-        """The reason for which an earlier batch of the producer was rejected a moment ago, or None."""
+        """The reason for which an earlier batch of the producer was recently rejected, or None."""
         known = self._by_producer.get(producer_id)
         if known is None or known[0] != epoch or not 0 <= now_ms - known[3] <= REMEMBERED_MS:
             return None

@@ -54,10 +54,11 @@ class Throttle:
 
     @property
     def rate_now(self) -> float:
-        """Bytes per second since the oldest sample, over at least one whole window, or the first bytes would always
-        exceed it.
+        """Bytes per second since the oldest sample, over at least one whole window; otherwise the first bytes would
+        always exceed the rate.
 
-        Dividing by all windows from the start would instead let their whole quota through at once, again and again.
+        Dividing by the time of all windows from the start would let the quota of all windows through in one burst,
+        repeatedly.
         """
         now_ms = self._now_ms()
         self._forget(now_ms)

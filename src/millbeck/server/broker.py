@@ -117,7 +117,8 @@ class Broker(ReplicationContext, TransactionContext, ShareContext):
         return (self.groups, self.transactions, self.share_state)
 
     def address_for(self, connection: Connection) -> tuple[str, int]:
-        """The address of this node for a client: the listener's advertised address, else the one the client dialled."""
+        """The address of this node for a client: the listener's advertised address, or else the address the client
+        connected to."""
         return connection.listener.advertised or (connection.local_host, connection.local_port)
 
     def address_of(self, node_id: int, endpoints: Iterable[Endpoint], connection: Connection) -> tuple[str, int] | None:

@@ -4,13 +4,13 @@ States
     STARTING     -> REGISTERED    the controller gave this process an epoch; the broker is fenced
     REGISTERED   -> RUNNING       this broker has replayed its registration, and was unfenced
     RUNNING      -> RUNNING       fenced after a session timeout: the next heartbeat asks to be unfenced
-    RUNNING      -> LEAVING       `leave`: our partitions get other leaders
+    RUNNING      -> LEAVING       `leave`: the partitions of this broker get other leaders
     any          -> STOPPED       `stop`
 
-Theory of operation. Heartbeats go out every ``broker.heartbeat.interval.ms`` over a channel of their own, with the
-metadata offset replayed here, a requested shutdown, and failed directories. They continue whatever the responses are;
-one without a response within half a session is sent again on another connection. A registration is refused for a while
-if the session of the previous process has not expired; a permanent refusal stops the node.
+Theory of operation. A heartbeat is sent every ``broker.heartbeat.interval.ms`` over a channel of its own. It carries
+the metadata offset replayed here, whether a shutdown is requested, and the failed directories. Error responses do not
+stop the heartbeats; one without a response within half a session is sent again on another connection. A registration is
+refused until the session of the previous process has expired; a permanent refusal stops the node.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ log = logging.getLogger(__name__)
 
 
 class RegistrationFailed(Exception):
-    """The cluster does not take this broker."""
+    """The controller refused to register this broker."""
 
 
 class BrokerLifecycleState(Enum):
@@ -70,7 +70,7 @@ class BrokerLifecycleState(Enum):
 
 
 def to_registration(request: BrokerRegistrationRequest) -> NodeRegistration:
-    """A registration as the controller takes it."""
+    """The controller's form of a BrokerRegistration request."""
     return NodeRegistration(
         node_id=request.broker_id,
         incarnation_id=request.incarnation_id,
@@ -97,13 +97,13 @@ class BrokerLifecycleManager:
         register_here: Callable[[NodeRegistration], Awaitable[int]] | None = None,
         on_untold: Callable[[], None] = lambda: None,
     ) -> None:
-        """``on_untold`` is called when no controller could be told of a lost directory for so long: others may believe
-        for ever that this broker has what it lost.
+        """``on_untold`` is called when no controller could be informed of a lost directory in time: other brokers would
+        go on assuming that this broker has those replicas.
 
-        ``register_here`` asks the active controller in this very process; it raises `NotController` elsewhere.
+        ``register_here`` calls the active controller in this process; it raises `NotController` elsewhere.
 
-        Whoever holds the lock on the directories knows that the process before it is gone, and need not wait until a
-        controller is sure of it.
+        This process holds the lock of the directories, so the previous process has ended: it need not wait for its
+        session to expire at the controller.
         """
         self._register_here = register_here
         self._context = context
@@ -126,7 +126,7 @@ class BrokerLifecycleManager:
         self._supported_features = context.config.supported_features
         self._is_fenced = True
         self.refusal = ""
-        """What a controller said last to a registration that it did not take."""
+        """The error of the last refused registration."""
         self.epoch = NO_BROKER_EPOCH
         self.state = BrokerLifecycleState.STARTING
 
@@ -194,14 +194,14 @@ class BrokerLifecycleManager:
         return answer.broker_epoch
 
     async def wait_unfenced(self) -> None:
-        """Until the controller sends clients here."""
+        """Wait until the controller has unfenced this broker, so that clients use it."""
         await self._let_in.wait()
 
     # being heard
 
     @property
     def is_fenced(self) -> bool:
-        """As the controller said last."""
+        """Whether the broker is fenced, according to the last heartbeat response."""
         return self._is_fenced
 
     async def _beat(self) -> None:
@@ -292,9 +292,10 @@ class BrokerLifecycleManager:
     # leaving
 
     async def leave(self) -> None:
-        """Move our leaderships to other brokers; returns when that is done, or takes too long.
+        """Controlled shutdown: move the leadership of this broker's partitions to other brokers. Returns when that is
+        done, or takes too long.
 
-        A broker that is alone keeps them.
+        The only broker of a cluster keeps its leaderships.
         """
         if self.state is not BrokerLifecycleState.RUNNING or not self._has_peers():
             return

@@ -42,7 +42,8 @@ from millbeck.wire.messages.replicas import (
 
 LARGE_CHANGE_PARTITIONS: Final = 200
 MANY_CHANGES_PARTITIONS: Final = 2000
-"""The sum over small deltas, such as many ISR expansions, which together create as much garbage as a large one."""
+"""How many changed partitions add up to one call of ``settle_memory``: many small deltas, such as ISR expansions,
+create as much garbage as one large delta."""
 PRODUCER_IDS_SECONDS_MAX: Final = 30.0
 REPLAY_POLL_SECONDS: Final = 0.01
 
@@ -206,7 +207,7 @@ class BrokerRole:
                 broker.tls.want_reload()
 
     def _placed(self, changes: PartitionRoleChanges) -> None:
-        """Start coordinators on partitions whose logs were created late, once the disk had room."""
+        """Start the coordinators of partitions whose logs could be created only after disk space was freed."""
         for coordinator in self._broker.coordinators:
             coordinator.follow(self._broker.image, changes)
 
@@ -232,7 +233,8 @@ class BrokerRole:
             await self.membership.leave()
 
     def close_fetchers_and_coordinators(self) -> None:
-        """Close the fetchers and coordinators; pending requests fail, so that clients look for the new ones."""
+        """Close the fetchers and coordinators. Pending requests fail, so that clients look up the new leaders and
+        coordinators."""
         self._broker.replication.close()
         self._broker.shares.close()
         for coordinator in self._broker.coordinators:

@@ -1,7 +1,7 @@
-"""What the parts of a node share, without knowing each other: its environment, configuration, metadata and topics.
+"""The context that all components of a node share: its environment, configuration, metadata and topics.
 
-`Broker` adds the parts themselves, for request handlers. A part that also needs a few others names them in a context of
-its room: `replicas.context`, `transactions.context`, `share.context`.
+`Broker` adds the components themselves, for request handlers. A component that needs a few others names them in a
+context of its package: `replicas.context`, `transactions.context`, `share.context`.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A node has the broker role (`BrokerRole`), the controller role (`ControllerRole`) or both; every node has the metadata
 log and listeners. Start: lock and check the directories, bind the listeners, join the metadata quorum, open the logs in
 the metadata image, register the broker, and only then accept client requests. Stop: accept no more requests, complete
-the pending ones, close the coordinators, flush the logs, and write the clean-shutdown marker that spares the next start
-the log recovery.
+the pending ones, close the coordinators, flush the logs, and write the clean-shutdown marker, with which the next start
+needs no log recovery.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ class Node:
             self.directories.append(directory)
 
     def _unclean_directories(self) -> list[LogDirectory]:
-        """The directories whose logs need recovery; one that never held logs does not count."""
+        """The directories whose logs need recovery; a directory that never had logs does not count."""
         unclean = []
         for directory in self.directories:
             found = [] if directory.had_clean_shutdown else directory.partitions()
@@ -363,8 +363,8 @@ class Node:
         return {name: SaslListener(self.broker, dispatcher, name, self._authentication_work) for name in names}
 
     async def _publish(self, image: MetadataImage, delta: MetadataDelta) -> None:
-        """Pass a committed metadata image on to the broker role, or put it in force at once without that role. The ACLs
-        come first: what they deny takes effect before anything they protect can be seen."""
+        """Pass a committed metadata image on to the broker role; a node without that role puts it in force at once. The
+        ACLs are applied first: what they deny takes effect before anything they protect can be seen."""
         level, known = image.features.metadata_version, self.config.supported_features[METADATA_VERSION]
         if level > known.max_level:
             # This node could not read the records that the cluster writes from now on.
@@ -384,7 +384,7 @@ class Node:
     # running
 
     def reload(self) -> None:
-        """Read the files again that a running node can take over: certificates and keys."""
+        """Reload certificates and keys from their files."""
         self.broker.tls.want_reload()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -440,7 +440,7 @@ class Node:
         self._end()
 
     async def _abandon(self) -> None:
-        """Clean up after a failed start, without claiming a clean shutdown that was not there before.
+        """Clean up after a failed start. A directory is marked as closed cleanly only if it was marked so before.
 
         A directory that was closed cleanly by the previous process is marked so again: before its registration a broker
         neither replicates nor serves clients, so the clean shutdown still holds. Otherwise a broker that failed to

@@ -53,7 +53,7 @@ class CheckpointWriter:
     def may_exceed(self, key: TopicPartition, beyond_offset: int) -> bool:
         """Whether a file has an offset above ``beyond_offset`` for a log, or will have one when a pending job has run.
 
-        Pending jobs of other logs are frequent; those with lower offsets for this log need not be waited for.
+        Pending jobs for other logs are frequent; a job with a lower offset for this log need not be awaited.
         """
         claims = [(self.recovery_points, self.log_start_offsets), *list(self._pending.values())]
         return any(max(points.get(key, -1), starts.get(key, -1)) > beyond_offset for points, starts in claims)

@@ -1,6 +1,6 @@
 """The offset checkpoint files (text) of a log directory.
 
-Format: a line with the version (0), a line with the number of entries, then one entry a line. Entries are ``topic
+Format: a line with the version (0), a line with the number of entries, then one entry per line. Entries are ``topic
 partition offset`` in the log directory's files and ``epoch start_offset`` in ``leader-epoch-checkpoint`` (see
 `epoch_cache`). The files are replaced atomically, so a malformed one means corruption, not a crash.
 """

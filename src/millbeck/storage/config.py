@@ -65,8 +65,8 @@ class LogConfig(Section):
         valid=each_of(COMPACT, DELETE),
         scope=TOPIC,
         synonyms=[Synonym("log.cleanup.policy")],
-        doc="How old data is removed: delete drops whole segments past the retention limits, compact keeps the newest "
-        "record of every key. Both may be set; an empty list keeps everything.",
+        doc="How old data is removed: delete removes whole segments that exceed the retention limits, compact "
+        "keeps the newest record of every key. Both may be set; an empty list keeps everything.",
     )
     compression_type = option(
         "compression.type",
@@ -157,7 +157,7 @@ class LogConfig(Section):
         valid=at_least(0),
         scope=TOPIC,
         synonyms=[Synonym("log.index.interval.bytes")],
-        doc="How many bytes of batches lie between two index entries. Less makes lookups shorter and indexes larger.",
+        doc="The bytes of batches between two index entries. A smaller value makes lookups faster and indexes larger.",
     )
     internal_segment_bytes = option(
         "internal.segment.bytes",
@@ -210,7 +210,7 @@ class LogConfig(Section):
         valid=at_least(0),
         scope=TOPIC,
         synonyms=[Synonym("message.max.bytes")],
-        doc="The largest batch that is accepted, after compression.",
+        doc="The maximum size of a record batch, after compression.",
     )
     message_timestamp_after_max_ms = option(
         "message.timestamp.after.max.ms",
@@ -219,7 +219,7 @@ class LogConfig(Section):
         valid=at_least(0),
         scope=TOPIC,
         synonyms=[Synonym("log.message.timestamp.after.max.ms")],
-        doc="How far a record's own timestamp may lie ahead of the broker's clock. Not used with LogAppendTime.",
+        doc="How far a record's timestamp may be ahead of the broker's clock. Not used with LogAppendTime.",
     )
     message_timestamp_before_max_ms = option(
         "message.timestamp.before.max.ms",
@@ -228,7 +228,7 @@ class LogConfig(Section):
         valid=at_least(0),
         scope=TOPIC,
         synonyms=[Synonym("log.message.timestamp.before.max.ms")],
-        doc="How far a record's own timestamp may lie behind the broker's clock. Not used with LogAppendTime.",
+        doc="How far a record's timestamp may be behind the broker's clock. Not used with LogAppendTime.",
     )
     message_timestamp_type = option(
         "message.timestamp.type",

@@ -99,7 +99,7 @@ class LogDirectory:
         self.offline_count = 0
         """How many logs have gone offline, deliberately or not; it only rises."""
         self.on_flush_wanted: Callable[[Log], None] | None = None
-        """Called with a log that accepts no writes until it is flushed."""
+        """Called with a log that must be flushed before it accepts writes again."""
         self.on_damage: Callable[[], None] | None = None
         """Called when a log goes offline because of corruption, synchronously from the operation that found it."""
         self._files = files

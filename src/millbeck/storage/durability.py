@@ -137,7 +137,8 @@ class FlushState:
             insort(self.snapshot_offsets, offset)
 
     def may_begin_at(self, log: LogState, offset: int) -> bool:
-        """Whether all is durable that recovery needs when the log starts at ``offset``, the base offset of a segment.
+        """Whether everything that recovery needs is durable when the log starts at ``offset``, the base offset of a
+        segment.
 
         The state of producers seen in earlier segments is kept in the snapshot at that offset.
         """

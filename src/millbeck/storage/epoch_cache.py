@@ -32,7 +32,7 @@ class LeaderEpochCache:
         self._start_offsets: list[int] = []
         self.latest_epoch = UNDEFINED_EPOCH
         self.version = 0
-        """Rises with every change, to tell whether the saved state is current."""
+        """Increases with every change; shows whether the saved state is current."""
         for epoch, start_offset in entries or []:
             self.assign(epoch, start_offset)
 

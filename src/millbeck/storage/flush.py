@@ -46,7 +46,7 @@ class SmallFile:
 class FlushJob:
     """One flush of one log. ``target_offset`` is durable once `run` returns DONE.
 
-    A job with a ``cut_version`` makes a cut durable and nothing else, so that it needs no disk space.
+    A job with a ``cut_version`` only makes a truncation durable, so it needs no disk space.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""Appending as a follower: batches keep the offsets and epochs that the leader has given them.
+"""Appends of a follower: batches keep the offsets and epochs that the leader has assigned.
 
 Checksums are verified. Offsets may have gaps (the leader's log may be compacted) and never go back. A batch with an
 epoch above the one the follower fetches in ends the append, since the leader has changed while the batches were in

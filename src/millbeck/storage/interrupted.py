@@ -23,7 +23,7 @@ CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 
 _QUORUM_SNAPSHOT_DELETED = ".checkpoint.deleted"
-"""Handled by the metadata log."""
+"""Suffix of the metadata log's snapshots, which the metadata log handles itself."""
 _DIGITS = 20
 
 

@@ -421,10 +421,10 @@ class Log(LogState):
     # Closing and going offline.
 
     def closing_job(self) -> FlushJob | None:
-        """Stop accepting writes and return the last flush, after which the next start reads almost nothing; None if
-        not needed.
+        """Stop accepting writes and return the last flush job, after which the next start reads almost nothing; None if
+        no flush is needed.
 
-        Run it like the job of `flush_job`, before `close_cleanly`, which does itself whatever was not done by then.
+        Run it like the job of `flush_job`, before `close_cleanly`; without it `close_cleanly` flushes synchronously.
         """
         if self.offline_reason is not None or self._is_closing:
             return None

@@ -1,4 +1,4 @@
-"""What the logs of a log directory share, and the interface to the directory they belong to."""
+"""The environment that the logs of a log directory share, and the interface to that directory."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LogHome(Protocol):
 
 
 class LogEnvironment:
-    """What the logs of a log directory share."""
+    """The environment that the logs of a log directory share."""
 
     __slots__ = ("cache", "files", "home", "index_cache", "jitter_below")
 

@@ -1,4 +1,4 @@
-"""The state of one log that its modules share: segments, offsets, staged batches, leader epochs, going offline.
+"""The state of one log, which its modules share: segments, offsets, staged batches, leader epochs, online or offline.
 
 `Log` adds what the rest of the broker calls. The modules that write, read, flush, truncate and delete (`rolling`,
 `reading`, `durability`, `truncation`, `retention` and others) work on this class, so that none of them needs `Log`.
@@ -38,7 +38,7 @@ class PendingSwap(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogContents:
-    """What loading or recovery found of a log."""
+    """The result of loading or recovering a log."""
 
     segments: list[Segment]
     log_start_offset: int
@@ -119,7 +119,7 @@ class LogState:
         self.next_offset = contents.end_offset
         self.now_ms = now_ms
         self.must_settle = False
-        """A cut is not durable yet: no write is accepted until a flush has synced it."""
+        """Whether a truncation is not durable yet: no write is accepted until a flush has synced it."""
         self.detached: list[Segment] = []
         """Segments that are no longer part of the log and whose files are not renamed yet."""
         self._written_back = 0

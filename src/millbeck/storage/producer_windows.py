@@ -18,7 +18,7 @@ from millbeck.storage.segment import CorruptSegment, Segment
 NEAR_BYTES = 64 * KIB
 FAR_BYTES = 8 * MIB
 FEW_BATCHES = 64
-"""Below this count in the near range the batches are large, so it is cheap and useful to search the far range."""
+"""If the near range has fewer batches than this, they are large: then searching the far range is cheap and useful."""
 
 
 def widen(state: ProducerStateManager, segments: Sequence[Segment], upto_offset: int) -> None:

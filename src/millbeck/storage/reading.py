@@ -1,4 +1,5 @@
-"""Lookup and reading of batches: at the tail from memory, elsewhere by the index; whole batches of one segment only.
+"""Lookup and reading of batches: at the tail by positions in memory, elsewhere by the index. A read returns whole
+batches of one segment.
 
 A slice ends at a batch boundary. When the size limit falls into a long run of batches, the slice ends at an index
 entry, which needs no file access; headers are scanned only within one index interval.

@@ -45,7 +45,7 @@ class Damage:
     position: int
     reason: str
     start_offset: int
-    """The log start offset; the log reaches from here to ``first_offset`` once it is truncated."""
+    """The log start offset; after the truncation the log reaches from here to ``first_offset``."""
     first_offset: int
     """The first offset that is removed."""
     end_offset: int

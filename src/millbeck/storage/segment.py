@@ -137,7 +137,7 @@ class Segment:
         self.directory = directory
         self.base_offset = base_offset
         self.name_suffix = ""
-        """Suffix of all its files; not empty only while a compacted segment is being swapped in."""
+        """Suffix of all its files; empty except while a compacted segment is being swapped in."""
         self.index_interval_bytes = config.index_interval_bytes
         self.handle: CachedFile = cache.entry(self.log_path, OpenMode.READ)
         self.size = 0

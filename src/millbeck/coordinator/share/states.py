@@ -32,7 +32,7 @@ class RecordState(IntEnum):
 
 class AcknowledgeType(IntEnum):
     GAP = 0
-    """Gap: a consumer found no record at this offset."""
+    """A consumer found no record at this offset."""
     ACCEPT = 1
     RELEASE = 2
     REJECT = 3

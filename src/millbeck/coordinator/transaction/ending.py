@@ -112,7 +112,7 @@ def _check_epoch(known: Transaction, asked: EndTransactionRequest) -> None:
 
 
 def _check_agrees(known: Transaction, asked: EndTransactionRequest) -> None:
-    """The outcome is decided: a request for the same outcome is a retry, for another one an error."""
+    """Check a request after the decision: the same outcome is a retry, another outcome is an error."""
     if known.status is TransactionState.EMPTY:
         raise InvalidTxnState("no transaction is open")
     if known.status.is_prepared:

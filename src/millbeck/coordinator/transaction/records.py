@@ -42,7 +42,9 @@ class TransactionLogValue:
 
     producer_id: int = int64(doc="The current producer id.")
     previous_producer_id: int = int64(versions="1+", tag=0, default=-1, ignorable=True)
-    next_producer_id: int = int64(versions="1+", tag=1, default=-1, ignorable=True, doc="New id after the last epoch.")
+    next_producer_id: int = int64(
+        versions="1+", tag=1, default=-1, ignorable=True, doc="The producer id to use after the last epoch of this one."
+    )
     producer_epoch: int = int16()
     transaction_timeout_ms: int = int32()
     transaction_status: int = int8()
@@ -51,7 +53,11 @@ class TransactionLogValue:
     transaction_start_timestamp_ms: int = int64()
     client_transaction_version: int = int16(versions="1+", tag=2, default=0, ignorable=True)
     next_producer_epoch: int = int16(
-        versions="1+", tag=3, default=-1, ignorable=True, doc="If the transaction is kept."
+        versions="1+",
+        tag=3,
+        default=-1,
+        ignorable=True,
+        doc="Set only if the transaction is kept for another producer (KIP-939).",
     )
 
 

@@ -68,8 +68,7 @@ class TransactionShardOptions:
     id_expiration_ms: Callable[[], int] = field(default=lambda: 7 * 86_400_000)
     expiration_check_interval_ms: Callable[[], int] = field(default=lambda: 3_600_000)
     transaction_version: Callable[[], int] = field(default=lambda: 2)
-    """The cluster's transaction version: determines the record version and how transactions are aborted by the
-    broker."""
+    """The cluster's transaction version; it determines the record version and how the broker aborts transactions."""
     spare_producer_id: Callable[[], int | None] = field(default=lambda: None)
     """Returns an unused producer id, or None if none is available."""
 
@@ -190,7 +189,7 @@ class TransactionShard:
         if known.status.is_prepared:
             raise ConcurrentTransactions
         if known.is_kept:
-            raise InvalidTxnState("the transaction is kept in order to be ended: partitions cannot be added to it")
+            raise InvalidTxnState("the transaction was prepared for two-phase commit: partitions cannot be added to it")
         return known
 
     def end(self, asked: EndTransactionRequest, now_ms: int) -> TransactionResult:

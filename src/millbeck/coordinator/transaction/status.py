@@ -7,7 +7,7 @@ from typing import Final
 
 
 class TransactionState(IntEnum):
-    """Numbered as in the log; `shown` is the name that tools show."""
+    """The state of a transactional id, numbered as in the log; `shown` is the name that tools show."""
 
     EMPTY = 0
     ONGOING = 1
@@ -51,8 +51,8 @@ FOLLOWS: Final[dict[TransactionState, tuple[TransactionState, ...]]] = {
     ),
     TransactionState.COMPLETE_ABORT: (TransactionState.EMPTY, TransactionState.ONGOING, TransactionState.PREPARE_ABORT),
 }
-"""A decided outcome is never reversed: a prepared state has a single successor. A transaction may be aborted before
-anything was written (transaction version 2)."""
+"""The valid transitions. A decided outcome is never reversed: a prepared state has a single successor. A transaction
+may be aborted before anything was written (transaction version 2)."""
 
 
 def is_valid_transition(before: TransactionState, after: TransactionState) -> bool:

@@ -187,8 +187,8 @@ class Transaction:
     def _kept_and_prepared(
         self, is_committed: bool, client_version: int, new_producer_id: int, now_ms: int
     ) -> Transaction:
-        """Markers use the pair that wrote the transaction; the producer that ended it gets the next pair after its
-        own."""
+        """Prepare a kept transaction: markers use the producer id and epoch that wrote it; the producer that ended it
+        gets the pair after its own."""
         client = self.client
         after = client.bumped(new_producer_id)
         return replace(

@@ -1,7 +1,7 @@
 """``cleaner-offset-checkpoint``: the first dirty offset of each log in a directory.
 
-It is written after the compacted segments have durably replaced the old ones, so the offset is never too high: after a
-crash in between, clean records are compacted once more. A damaged file is ignored.
+It is written after the compacted segments have durably replaced the old ones, so the offset is never too high. After a
+crash between the two steps, clean records are compacted once more. A damaged file is ignored.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class CleanerCheckpoint:
             self.is_changed = True
 
     def lower(self, name: TopicPartition, offset: int) -> None:
-        """The log was truncated to ``offset``: records appended from there on are dirty."""
+        """Lower the checkpoint after a truncation: records appended from ``offset`` on are dirty."""
         if self._offsets.get(name, -1) > offset:
             self.note(name, offset)
 

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from millbeck.storage.directory import LogDirectory
 
 DEATHS_MAX: Final = 3
-"""After so many consecutive worker deaths the log is marked uncleanable: it may need more memory than there is."""
+"""The number of consecutive worker deaths after which a log is marked uncleanable: it may need more memory than there
+is."""
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 STOP_SECONDS_MAX: Final = 10.0
 POLL_SECONDS: Final = 0.01
@@ -102,8 +103,8 @@ class Cleaner:
         """The log is being truncated to ``offset``: stop a run over it, and lower its cleaner checkpoint.
 
         Must be called before and after the truncation; the checkpoint on disk is lowered when this returns. Otherwise
-        records appended after the truncation would be taken for clean, and a tombstone among them could be removed
-        before the record that it deletes.
+        records appended after the truncation would count as clean, and a tombstone among them could be removed before
+        the record that it deletes.
         """
         self._stop_run(name)
         for checkpoint in self._all_checkpoints():

@@ -141,8 +141,8 @@ class NodeConfig:
         self.share_coordinator = ShareCoordinatorOptions.resolve(layers)
 
     def ssl(self, listener: str, dynamic: Mapping[str, str] | None = None) -> SslOptions:
-        """The TLS options of one listener, its own before the general ones; with ``dynamic``, as they would be with
-        other dynamic configs. Raises `InvalidConfig` if they are not supported."""
+        """The TLS options of one listener; options with the listener's prefix take precedence. ``dynamic`` replaces the
+        current dynamic configs. Raises `InvalidConfig` if the options are not supported."""
         texts = {**self.texts, **(self._dynamic if dynamic is None else dynamic)}
         merged = {
             declared.name: texts.get(listener_key(listener, declared.name), texts.get(declared.name))
@@ -153,7 +153,7 @@ class NodeConfig:
         return SslOptions.resolve(ConfigLayers(static=given))
 
     def allowed_networks(self, listener: str) -> Networks | None:
-        """The networks that a listener's clients may connect from; None: all."""
+        """The networks that a listener's clients may connect from; None means all."""
         texts = {**self.texts, **self._dynamic}
         name = SocketOptions.allowed_networks.name
         text = texts.get(listener_key(listener, name), texts.get(name))
@@ -176,7 +176,7 @@ class NodeConfig:
 
     @property
     def token_secret(self) -> str:
-        """The key of delegation tokens; empty: there are none."""
+        """The secret key of delegation tokens; if it is empty, delegation tokens are disabled."""
         secret = self.tokens.secret_key
         return "" if secret is None else secret.reveal()
 

@@ -18,7 +18,7 @@ _TO_CONTROLLERS: Final = SaslOptions.mechanism_controller_protocol.name
 
 
 def check_peer_listeners(config: NodeConfig) -> None:
-    """Raise `InvalidConfig` where this node could not connect to others, or not as securely as it was told to."""
+    """Raise `InvalidConfig` if this node could not connect to other nodes, or only less securely than configured."""
     if config.is_broker:
         _check_choice_of_listener(config)
     if not config.controller_names():

@@ -60,7 +60,7 @@ class CoordinatorDriver(Generic[S, R]):
                     self.partition_lost(index)
 
     def follow(self, image: MetadataImage, changes: PartitionRoleChanges) -> None:
-        """Load and unload shards after the partitions took the roles of a new image."""
+        """Load and unload shards after the partitions became leaders or followers as a new image says."""
         topic = image.topics.named(self.topic.name)
         if topic is not None:
             self.partition_count = len(topic.partitions)

@@ -3,7 +3,7 @@
 The controller commits each block to the metadata log before it assigns it, so an id is never used twice, even after
 crashes. The next block is requested when a tenth of the current one is left, so that clients rarely have to wait. When
 no id is left, the client gets COORDINATOR_LOAD_IN_PROGRESS at once, as from Kafka's brokers, and retries: there may be
-no controller to wait for. Only a broker that is the whole quorum by itself lets the client wait, for one local sync.
+no active controller to wait for. Only on a single-node cluster does the client wait, for one local sync.
 """
 
 from __future__ import annotations

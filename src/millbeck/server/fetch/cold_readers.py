@@ -2,14 +2,14 @@
 
 Checking on the event loop whether data is in the page cache starts readahead, which needs memory. When memory is full,
 as in a container at its limit, the kernel must reclaim pages first and may block the caller for 100 ms (docs/adr/0008).
-So a reader that was found cold is not checked again: its next fetch, which starts where the last one ended, goes to a
-thread straight away.
+So a reader whose data was not in the page cache is not checked again: its next fetch, which starts where the last one
+ended, is read on a thread without a check.
 
-A log that is in the page cache but for a few reclaimed pages does not make its readers cold for long: a reader is
-judged once, by the first `STRETCH_BYTES` it reads on threads, and is treated as warm again if little of that came from
-the disk. `STRETCH_BYTES` is more than the kernel's readahead. A reader judged cold stays cold up to the end of the
-file: the end of the log, where it has caught up, or of a segment, after which the next one is checked. Switching for
-every cached part would check on the loop at each border, exactly when memory is short.
+A log of which only a few pages were reclaimed does not make its readers cold for long: each reader is classified once,
+by the first `STRETCH_BYTES` it reads on threads, and counts as warm again if little of that came from the disk.
+`STRETCH_BYTES` is more than the kernel's readahead. A cold reader stays cold up to the end of the file. That is the end
+of the log, where it has caught up, or the end of a segment; the next segment is checked again. If readers switched for
+every cached part, the event loop would check at each boundary, exactly when memory is short.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ class ColdReaders:
 
     def __init__(self) -> None:
         self._stops: dict[tuple[str, int], tuple[int, int]] = {}
-        """By path and end position of the last read: bytes read and bytes from the disk until the reader was judged."""
+        """Bytes read and bytes read from the disk, by path and end position of the last read, until the reader is
+        classified."""
 
     def __bool__(self) -> bool:
         return bool(self._stops)
 
     def expects(self, path: str, position: int) -> bool:
-        """Whether a read at this position continues one of a cold reader."""
+        """Whether a read at this position continues the last read of a cold reader."""
         return (path, position) in self._stops
 
     def moved(self, path: str, start: int, end: int, disk_bytes_now: int, *, is_at_end: bool) -> None:
-        """Note a read on a thread: its range, the bytes that came from the disk, and whether it reached the end of the
-        file."""
+        """Record a read on a thread: its range, the bytes that came from the disk, and whether it reached the end of
+        the file."""
         read_before, disk_before = self._stops.pop((path, start), (0, 0))
         if is_at_end:
             return

@@ -36,8 +36,9 @@ NO_REPLICA: Final = -1
 OFFSETS_ONLY: Final = -1
 """Read no records: see `read_partition`."""
 WARMINGS_MAX: Final = 8
-"""How often one fetch has a thread read data of one partition into the page cache. Where the kernel cannot report what
-is cached, each check looks like a miss; after this many the read goes on as if it were a hit, which by then it is."""
+"""The maximum number of times one fetch reads data of a partition into the page cache on a thread. Where the kernel
+cannot report what is cached, each check looks like a miss; after this many reads the data is taken for cached, which it
+then is."""
 
 log = logging.getLogger(__name__)
 
@@ -212,7 +213,8 @@ class DelayedFetch:
         return True
 
     def _answer_later(self, quotas: ClientQuotas, wait_ms: int) -> None:
-        """Answer without partitions because of a quota; the session stays as it was, and a new one is given up."""
+        """Answer without partitions because of a quota; an existing session stays as it was, and a new session is
+        closed."""
         call, session_id = self.call, 0
         if self.session is not None:
             if self.is_full:
@@ -261,7 +263,8 @@ class DelayedFetch:
         )
 
     def _release(self, found: list[PartitionRead]) -> None:
-        """Go on waiting; a session keeps as ready only partitions with something the client has not been sent."""
+        """Go on waiting; the session's ready partitions are then only those with something that the client has not been
+        sent."""
         for outcome in found:
             if outcome.slice is not None:
                 outcome.slice.release()

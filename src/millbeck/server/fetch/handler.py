@@ -1,4 +1,4 @@
-"""Fetch: answer with the data there is, or wait for more.
+"""Handle Fetch: answer with the available data, or wait for more.
 
 Behaviour
 - Whole batches from each offset on, up to the high watermark (or the last stable offset for read_committed); the first

@@ -14,11 +14,12 @@ from millbeck.wire.messages.fetch import AbortedTransaction, EpochEndOffset
 from millbeck.wire.messages.shared import LeaderIdAndEpoch
 
 NOTHING: Final = LogRead(-1, -1)
-"""Of a partition that could not be read."""
+"""The offset fields of a partition that could not be read."""
 
 
 class PartitionRead:
-    """What a fetch has of one partition: the log slice with its records, later the records, and what goes with them."""
+    """What a fetch reads from one partition: the log slice with its records, later the records themselves, and the
+    response fields that go with them."""
 
     __slots__ = (
         "aborted_transactions",
@@ -69,7 +70,7 @@ class PartitionRead:
         self.slice = self.aborted_transactions = None
 
     def drop_records(self) -> None:
-        """Leave out the records: the reply had no room for them."""
+        """Leave out the records, because the response has no room for them."""
         self.slice = None
         if self.aborted_transactions:
             self.aborted_transactions = []

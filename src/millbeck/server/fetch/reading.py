@@ -1,9 +1,9 @@
 """Load the log slices of a fetch into its reply, never waiting for the disk on the event loop.
 
-Short replies are copied into the reply: the read itself tells whether the data is in the page cache. Longer ones stay
-file slices for sendfile (docs/adr/0006), after one byte in every step of `TRIED_STEP_BYTES` was read the same way. Cold
-data is read on a thread into the reply, at most 4 MiB at a time; the client fetches the rest, and for a while its reads
-go to a thread at once (`cold_readers`).
+Short slices are copied into the response; the read itself shows whether the data is in the page cache. Longer ones are
+sent with sendfile (docs/adr/0006), after one byte in every `TRIED_STEP_BYTES` was read to check the page cache. Data
+that is not in the page cache is read into the response on a thread, at most 4 MiB at a time; the client fetches the
+rest, and for a while its reads go to a thread without a check (`cold_readers`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 COPIED_BYTES_MAX: Final = 128 * 1024
 TRIED_STEP_BYTES: Final = 512 * 1024
-"""Distance between checked bytes. A check costs one or two microseconds, and most replies are warm (docs/adr/0006)."""
+"""The distance between the bytes that are read to check the page cache. A check costs one or two microseconds, and most
+replies are warm (docs/adr/0006)."""
 COLD_BYTES_MAX: Final = 4 * 1024 * 1024
 """Bytes from the disk that one reply may hold in memory, beyond its first slice."""
 
@@ -29,7 +30,8 @@ parts was left out of this reply."""
 
 
 def load(broker: Broker, slices: Sequence[FileSlice], loaded: Loaded) -> None:
-    """Turn slices into parts and call ``loaded``, at once if all data is warm. Takes over the slices' leases."""
+    """Turn slices into response parts and call ``loaded``, at once if all data is in the page cache. Takes over the
+    slices' leases."""
     readers = broker.cold_readers
     if readers and any(readers.expects(piece.file.path, piece.position) for piece in slices):
         broker.spawn(_read_on_thread(broker, slices, loaded))

@@ -74,7 +74,7 @@ class CachedPartition(FetchPosition):
         return self.topic, self.partition_index
 
     def update_request(self, request: CachedPartition) -> None:
-        """Update the fetch position and limits that the client sent anew."""
+        """Update the fetch position and limits from the client's request."""
         self.fetch_offset = request.fetch_offset
         self.size_bytes_max = request.size_bytes_max
         self.current_leader_epoch = request.current_leader_epoch
@@ -104,12 +104,12 @@ class FetchSession:
         self.session_id = session_id
         self.uses_topic_ids = uses_topic_ids
         self.is_privileged = is_privileged
-        """Whether it is a follower's, which reads up to the end of the log."""
+        """Whether it is a follower's session, which reads up to the end of the log."""
         self.epoch = 1
         self.created_ms = now_ms
         self.used_ms = now_ms
         self.evictable: EvictionKey | None = None
-        """Its key in the eviction rankings, as of its last use."""
+        """The session's key in the eviction rankings, as of its last use."""
         self.wanted: dict[PartitionKey, CachedPartition] = {}
         self.ready: dict[PartitionKey, CachedPartition] = {}
         self.on_ready: Callable[[], None] | None = None
@@ -236,8 +236,8 @@ class FetchSessions:
         return session
 
     def permissions_changed(self) -> Iterator[None]:
-        """Look at every partition of consumers' sessions again with their next fetch, in steps: the ones they may no
-        longer read are answered with an error, though they have nothing new."""
+        """Check the authorization of every partition in consumers' sessions again with their next fetch, a few sessions
+        at a time: partitions the client may no longer read are answered with an error, though they have no new data."""
         for session in list(self._sessions.values()):
             if not session.is_privileged:
                 session.ready.update(session.wanted)

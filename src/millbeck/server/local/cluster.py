@@ -1,4 +1,4 @@
-"""A cluster of nodes on one host: formatting of its directories, and the fixed addresses of its controllers.
+"""A cluster of nodes on one host: formats its directories, and stores the fixed addresses of its controllers.
 
 The voters are in the metadata log (``kraft.version`` 1), each with its address. A voter whose address changed on a
 restart updates it through the leader, but no leader can be elected while most addresses are stale: a candidate contacts
@@ -33,7 +33,7 @@ _SIZE_BYTES_MAX: Final = 64 * 1024
 
 
 class ClusterMismatch(Exception):
-    """The directory holds another cluster than the requested one."""
+    """The directory belongs to a cluster other than the requested one."""
 
 
 def controllers_host(host: str) -> str:

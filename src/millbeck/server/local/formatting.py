@@ -45,11 +45,11 @@ def format_directories(
 ) -> str:
     """Format all directories of a node; returns the cluster id, a new one when none is given.
 
-    ``metadata_version`` defaults to the newest supported one. With ``quorum`` the metadata log holds the voters from
-    its first record on; so it does for a single node that names no voter, if the metadata version supports that.
-    Otherwise the voters are static. Raises `AlreadyFormatted` unless ``ignore_formatted``, in which case formatted
-    directories are left as they are, but must belong to this node and cluster. ``users`` are there from the cluster's
-    beginning, if this node's directory begins it: as in Kafka, give the same to all controllers.
+    ``metadata_version`` defaults to the newest supported one. With ``quorum`` the voters are in the metadata log from
+    its first record on; the same holds for a single node without configured voters, if the metadata version supports
+    that. Otherwise the voters are static. Raises `AlreadyFormatted` unless ``ignore_formatted``, in which case
+    formatted directories are left as they are, but must belong to this node and cluster. ``users`` are SCRAM
+    credentials that exist from the cluster's start; as in Kafka, give the same ones to all controllers.
     """
     files = environment.files
     if metadata_version is None:

@@ -58,8 +58,8 @@ class InitialQuorum:
 
 
 def _this_node(config: NodeConfig, directory_id: Uuid, host_name: Callable[[], str]) -> Voter:
-    """This node as the only voter. Its controller address may still be unknown, or it may have none: no other node
-    contacts it before it leads, and then it writes its address to the log itself (`raft.leading`).
+    """This node as the only voter. Its controller address may be unknown or missing: no other node contacts it before
+    it becomes the leader, and then it writes its address to the log itself (`raft.leading`).
     """
     is_settled = config.controller_addresses() and all(address.port for address in config.controller_addresses())
     addresses = initial_addresses(config, host_name)[:1] if is_settled else ()

@@ -46,11 +46,13 @@ class EventLoopMonitor:
         self._giving_back: asyncio.Future[None] | None = None
         self.idle_share = 1.0
         self.lag = registry.histogram(
-            "millbeck_loop_lag_ms", "Milliseconds by which the event loop ran a timer late."
+            "millbeck_loop_lag_ms", "Delay in milliseconds with which the event loop ran a timer."
         ).child()
         self.lateness_ms = [self.lag]
         """Histograms that record the lag, under other metric names as well."""
-        self.pauses = registry.histogram("millbeck_gc_pause_ms", "Milliseconds a garbage collection took.").child()
+        self.pauses = registry.histogram(
+            "millbeck_gc_pause_ms", "Duration of a garbage collection in milliseconds."
+        ).child()
         for name, what in (
             ("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", "request handling"),
             ("kafka_network_socketserver_networkprocessoravgidle_percent", "the network"),

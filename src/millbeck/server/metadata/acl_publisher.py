@@ -1,4 +1,4 @@
-"""Keeps the authorizer's ACLs those of the published metadata image."""
+"""Applies the ACLs of each published metadata image to the authorizer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AclPublisher:
         self._clock = clock
         self._applied: Mapping[Uuid, AccessControlEntry] = {}
         self.offset = -1
-        """The metadata offset whose ACLs decide."""
+        """The metadata offset up to which ACLs have been applied."""
 
     async def publish(self, image: MetadataImage, delta: MetadataDelta) -> None:
         entries, changed = image.acls.by_id, delta.acls.changed

@@ -60,7 +60,8 @@ class ActiveController:
                 await asyncio.sleep(FAILURE_PAUSE_SECONDS)
 
     async def _remove_expired_tokens(self, epoch: int) -> None:
-        """Tokens expire by the wall clock, which the duties do not know."""
+        """Remove expired delegation tokens; separate from the periodic tasks, because tokens expire by the wall
+        clock."""
         broker = self._broker
         while self._epoch == epoch:
             await asyncio.sleep(broker.config.tokens.expiry_check_interval_ms / 1000)

@@ -76,8 +76,9 @@ class ControllerChannel:
     ) -> R:
         """Send a request and return the active controller's response; raises `RequestTimedOut` without one in time.
 
-        An attempt that is not answered within ``attempt_s_max`` is followed by another one. A channel without patience
-        (`ConnectionSettings`) gives up the connection then, so that the next does not wait behind the first.
+        An attempt that is not answered within ``attempt_s_max`` is followed by another one. A channel whose
+        `ConnectionSettings` limit the wait closes the connection then, so that the next attempt does not wait behind
+        the first.
 
         Raises `client.errors.UnsupportedByBroker` when the controller does not know the request.
         """

@@ -45,7 +45,8 @@ def difference(before: MetadataImage, after: MetadataImage) -> list[MetadataReco
 
 
 def _goes_with(record: MetadataRecord, topics: set[str]) -> bool:
-    """Whether the record is a config of a removed topic; it goes even if a new topic of that name has the same."""
+    """Whether the record is a config of a removed topic; it is removed even if a new topic of that name has the same
+    config."""
     return (
         isinstance(record, ConfigRecord)
         and record.resource_type == ResourceType.TOPIC

@@ -1,4 +1,4 @@
-"""The metadata log as the raft state machine sees it: a storage log that starts at the end of a snapshot."""
+"""The raft state machine's view of the metadata log: a storage log that starts at the end of a snapshot."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Writes, syncs, cuts and replaces the metadata log on behalf of the quorum's driver.
+"""Appends to, flushes, truncates and replaces the metadata log for the quorum driver.
 
-What is appended while a sync runs shares the next one. A cut, and a snapshot in place of the log, wait for the sync
-that runs, and are durable when their event is returned.
+Records appended while a flush runs are covered by the next flush. A truncation, or a snapshot that replaces the log,
+waits for the running flush, and is durable when its event is returned.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class MetadataLogWriter:
         deliver: Callable[[Event], None],
         on_failed: Callable[[Exception], None],
     ) -> None:
-        """``deliver`` gets the event of each sync, ``on_failed`` the error of the one that fails."""
+        """``deliver`` gets the event of each flush, ``on_failed`` the error of a failed flush."""
         self.environment = environment
         self.log = log
         self._replay = replay
@@ -69,7 +69,7 @@ class MetadataLogWriter:
         self.ensure_flush()
 
     def append_fetched(self, effect: AppendFetched) -> LogAppended:
-        """Append what the leader sent; nothing when it does not follow this log."""
+        """Append the leader's batches; nothing when they do not continue this log."""
         changes: list[tuple[int, KRaftVersion | Voters]] = []
         before = self.log.end_offset
         try:
@@ -80,7 +80,7 @@ class MetadataLogWriter:
                 changes += voter_changes_of(view)
         except (CorruptMessage, UnexpectedAppendOffset) as error:
             # What came is not what follows this log: fetch it again.
-            logger.warning("what the quorum's leader sent can not be appended: %s", error)
+            logger.warning("the batches from the quorum leader cannot be appended: %s", error)
         appended = tuple(change for change in changes if before <= change[0] < self.log.end_offset)
         self.ensure_flush()
         return LogAppended(end_offset=self.log.end_offset, changes=appended)
@@ -89,19 +89,21 @@ class MetadataLogWriter:
         async with self._flush_lock:
             removals = await truncate(self.log, offset, self._in_thread, self._flush_once)
             await self._flush_rest()
-        logger.info("the metadata log was cut to offset %d, where it leaves the leader's", self.log.end_offset)
+        logger.info(
+            "the metadata log was truncated to offset %d, where it diverges from the leader's", self.log.end_offset
+        )
         for removal in removals:
             await run_off_loop(self.environment.threads, removal.run)
         self._told_flushed_offset = self.log.flushed_offset
         return LogTruncated(end_offset=self.log.end_offset)
 
     async def install(self, snapshot_id: SnapshotId) -> SnapshotInstalled | LogTruncated:
-        """Replace the log by a snapshot that was fetched; if it is damaged, nothing changes and it is fetched again."""
+        """Replace the log by a fetched snapshot; if it is damaged, nothing changes and it is fetched again."""
         files, threads, directory = self.environment.files, self.environment.threads, self.log.directory
         try:
             found = await run_off_loop(threads, metadata_files.finish_snapshot, files, directory, snapshot_id)
         except MetadataFault as error:
-            logger.warning("the snapshot that was fetched is damaged, and is fetched again: %s", error)
+            logger.warning("the fetched snapshot is damaged and is fetched again: %s", error)
             return LogTruncated(end_offset=self.log.end_offset)
         async with self._replay.is_reading, self._flush_lock:
             removals = await truncate(
@@ -122,17 +124,17 @@ class MetadataLogWriter:
         )
 
     def stop(self) -> None:
-        """Sync no more: the log has failed."""
+        """Stop flushing: the log has failed."""
         self._is_stopped = True
 
     def ensure_flush(self) -> None:
-        """Start syncing, unless a sync that runs is followed by another."""
+        """Start a flush, unless a running one will be followed by another."""
         if not self._is_flushing and self.log.flushed_offset < self.log.end_offset:
             self._is_flushing = True
             self._spawn(self._flush_all())
 
     async def _flush_all(self) -> None:
-        """Sync until everything appended is durable; what comes meanwhile is covered by the next round."""
+        """Flush until everything appended is durable; records appended during a flush are covered by the next one."""
         try:
             while not self._is_stopped and self._told_flushed_offset < self.log.end_offset:
                 async with self._flush_lock:
@@ -155,7 +157,7 @@ class MetadataLogWriter:
             raise MetadataFault(f"it ends at {self.log.end_offset} and is durable up to {self.log.flushed_offset} only")
 
     async def _flush_rest(self) -> None:
-        """After a cut: what the log is now counts as flushed before anybody is told where it ends."""
+        """Flush the log after a truncation, before its new end offset is reported to the state machine."""
         while self.log.flushed_offset < self.log.end_offset:
             await self._flush_once()
 

@@ -16,7 +16,7 @@ from millbeck.server.metadata.quorum_settings import QuorumSettings
 from millbeck.server.network.peer_security import PeerSecurity
 
 FETCHES_IN_TIMEOUT: Final = 4
-"""How many empty fetches fit into ``controller.quorum.fetch.timeout.ms``."""
+"""The number of empty fetches that fit into ``controller.quorum.fetch.timeout.ms``."""
 
 
 def is_alone(config: NodeConfig) -> bool:

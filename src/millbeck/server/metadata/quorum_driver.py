@@ -1,22 +1,23 @@
-"""The quorum's driver: it owns the metadata log, and everything that is committed goes through it.
+"""The driver of the metadata quorum: it owns the metadata log, and every committed metadata change goes through it.
 
-`QuorumMachine` decides, this carries out. Events wait in line; one is stepped, its effects are done in order (the
-state's file is on disk before anything after it), and only then comes the next. Flushing (`log_writer`) and publishing
-(`commits`) go on beside: a slow disk or a subscriber that takes its time does not keep the quorum from answering.
+`QuorumMachine` decides and this driver carries out its effects. Events are queued. One event is stepped, its effects
+are performed in order (``quorum-state`` is durable before any later effect), and then the next event follows. Flushing
+(`log_writer`) and publishing (`commits`) run concurrently, so a slow disk or a slow subscriber does not keep the quorum
+from answering.
 
-`QuorumDriver.submit` takes a decision, a function of the latest appended image. Its records are appended at once and
+`QuorumDriver.submit` takes a decision: a function of the latest appended image. Its records are appended at once and
 make the image that the next decision sees; the caller waits until they are committed and published. Decisions are taken
-once this node leads and everything before its epoch, and the epoch's first record, is committed; then an empty log gets
-the bootstrap records. A decision that was not committed when leadership is lost is answered NOT_CONTROLLER: it may have
-come about or not.
+when this node is the leader and everything before its epoch, and the epoch's first record, is committed; an empty log
+then gets the bootstrap records. A decision that was not committed when leadership is lost is answered with
+NOT_CONTROLLER; it may or may not survive.
 
-A decision about thousands of partitions takes several turns of the loop (`Steps`), and so do the image and the batch
-that are made of it. The next decision waits for its end; when this node ceases to lead before, it has not come about.
+A decision about thousands of partitions takes several iterations of the event loop (`Steps`), and so do its image and
+its batch. The next decision waits for its end. If this node loses leadership before that, the decision has no effect.
 
-A node that is its only voter leads as soon as it starts, and waits for nobody. A metadata log that can not be written
-or synced, or a subscriber that can not take what is committed, leave a node that no longer does what the log says:
-`MetadataLogFailed` goes to ``on_fatal`` and to every caller, and the process is expected to end. NoOp records are not
-written (docs/adr/0003-no-noop-records.md).
+A node that is the only voter leads as soon as it starts. If the metadata log cannot be written or flushed, or a
+subscriber cannot apply a committed image, this node's state no longer matches the log: ``on_fatal`` and every caller
+get `MetadataLogFailed`, and the process is expected to end. NoOp records are not written
+(docs/adr/0003-no-noop-records.md).
 """
 
 from __future__ import annotations
@@ -109,20 +110,22 @@ LeadershipListener = Callable[[int], None]
 LeaderListener = Callable[[Leader], None]
 
 BATCH_RECORDS_MAX: Final = 500
-"""Records in a batch where they need not take effect together: as many as one turn of the loop applies and writes."""
+"""Maximum records per batch of a decision that need not be atomic: as many as one iteration of the event loop applies
+and writes."""
 
 STOP_SECONDS_MAX: Final = 5.0
-"""How long a stopping leader waits for a majority to commit what it has decided."""
+"""How long a stopping leader waits until a majority has committed its records."""
 
 logger = logging.getLogger(__name__)
 
 
 class MetadataLogFailed(Exception):
-    """The metadata log can not be read, written or synced, or can not be obeyed: the process must end."""
+    """The metadata log cannot be read, written or flushed, or its records cannot be applied: the process must end."""
 
 
 class QuorumDriver:
-    """``image`` is the committed one; ``machine``, ``log`` and ``snapshots`` are there to be looked at."""
+    """The driver; ``image`` is the committed image. ``machine``, ``log`` and ``snapshots`` may be read by other
+    components."""
 
     def __init__(
         self,
@@ -136,7 +139,7 @@ class QuorumDriver:
         snapshot_options: SnapshotOptions | None = None,
         settings: QuorumSettings | None = None,
     ) -> None:
-        """``voters`` is this node alone, or empty when ``settings`` or the directory says who votes."""
+        """``voters`` is this node alone, or empty when the voters are in ``settings`` or in the metadata log."""
         assert voters in ((), (node_id,)), "other voters are named with their addresses, in the settings"
         self.environment = environment
         self.log = log
@@ -150,14 +153,14 @@ class QuorumDriver:
         self._on_fatal = on_fatal
         flush_lock = asyncio.Lock()
         self.deciding = asyncio.Lock()
-        """Held from a decision's first step until its last record is appended."""
+        """A lock held from a decision's first step until its last record is appended."""
         self.snapshots = MetadataSnapshots(
             environment,
             log,
             snapshot_options or SnapshotOptions(),
             flush_lock=flush_lock,
             spawn=spawn,
-            on_log_failed=lambda error: self._fail(f"the metadata log can not be synced: {error}", error),
+            on_log_failed=lambda error: self._fail(f"the metadata log cannot be flushed: {error}", error),
             voters_at=self._voters_at,
             on_taken=lambda snapshot_id: self._deliver(SnapshotTaken(end_offset=snapshot_id.end_offset)),
         )
@@ -215,7 +218,7 @@ class QuorumDriver:
 
     @property
     def leader(self) -> Leader:
-        """The quorum's leader as this node knows it, for forwarding and for the replies that name the controller."""
+        """The quorum leader as this node knows it, for forwarding and for responses that contain the controller id."""
         if self.machine is None or self._is_stopped:
             return Leader(epoch=max(self.epoch, 0))
         return self.machine.leader
@@ -230,7 +233,7 @@ class QuorumDriver:
 
     @property
     def voters(self) -> VoterSet:
-        """Who votes now, as this node knows it; empty before the start."""
+        """The current voters as this node knows them; empty before the start."""
         return VoterSet() if self.machine is None else self.machine.history.latest
 
     @property
@@ -239,7 +242,8 @@ class QuorumDriver:
         return 0 if self.machine is None else self.machine.history.kraft_version
 
     def on_leadership(self, *, gained: LeadershipListener, lost: LeadershipListener) -> None:
-        """Be told when this node becomes the active controller and when it no longer is, each with the epoch.
+        """Register callbacks for when this node becomes the active controller and when it no longer is, each with the
+        epoch.
 
         ``gained`` is called when everything before the epoch and its first record are committed and published, so
         ``image`` is current; ``lost`` before any decision of a later leader is published. Register before `start`.
@@ -258,15 +262,17 @@ class QuorumDriver:
     # Starting and stopping.
 
     async def start(self) -> None:
-        """Load and take part. A node that is alone leads and has published the first image when this returns.
+        """Load the log and join the quorum. The only voter is the leader and has published the first image when this
+        returns.
 
-        Any other returns as soon as its own log is loaded: see `wait_caught_up`. The controller's listener must be
-        bound by then, since the others cannot elect without it. Raises `MetadataLogFailed`.
+        On other nodes this returns as soon as the local log is loaded: see `wait_caught_up`. The controller listener
+        must be bound before the call, because the other voters cannot elect a leader without it. Raises
+        `MetadataLogFailed`.
         """
         try:
             machine = await self._load()
         except (MetadataFault, QuorumStateError, OSError, ApiError) as error:
-            raise self._fail(f"the metadata log in {self.log.directory} can not be opened: {error}", error) from error
+            raise self._fail(f"the metadata log in {self.log.directory} cannot be opened: {error}", error) from error
         self.machine = machine
         self._log_writer.ensure_flush()
         self._deliver(ProcessStarted())
@@ -329,7 +335,8 @@ class QuorumDriver:
         )
 
     async def wait_caught_up(self) -> None:
-        """Until a leader is known and what it had committed by then is published here. Raises `MetadataLogFailed`."""
+        """Wait until a leader is known and everything it had committed by then is published here. Raises
+        `MetadataLogFailed`."""
         if self.failure is not None:
             raise self.failure
         if not self._is_caught_up():
@@ -347,7 +354,8 @@ class QuorumDriver:
         return isinstance(role, Following) and 0 <= role.known_high_watermark <= self.commits.position
 
     async def stop(self) -> None:
-        """Take no more decisions, let those that were taken be committed, and hand over. Raises `MetadataLogFailed`."""
+        """Accept no more decisions, wait until the earlier ones are committed, and resign. Raises
+        `MetadataLogFailed`."""
         was_active = self.is_active
         self._is_stopped = True
         self.snapshots.stop()
@@ -385,28 +393,29 @@ class QuorumDriver:
     # Asking the quorum.
 
     def describe(self) -> QuorumDescription | None:
-        """The quorum as this node knows it from leading it; None on every other node."""
+        """Describe the quorum if this node is its leader; None on every other node."""
         if self.machine is None:
             return None
         return describe_quorum(self.machine, now_ms=self._now_ms(), wall_ms=self.environment.clock.wall_ms())
 
     async def ask(self, ask: Request) -> Response:
-        """What another member, or an administrator, asks of this one. Raises `MetadataLogFailed`, `NotController`."""
+        """Handle a request of another quorum member or of an admin client. Raises `MetadataLogFailed`,
+        `NotController`."""
         return await self._ask(lambda token: RequestReceived(token=token, ask=ask))
 
     async def raise_kraft_version(self) -> Response:
-        """Let the voters be in the log from now on (``kraft.version`` 1)."""
+        """Store the voters in the metadata log from now on (``kraft.version`` 1)."""
         return await self._ask(lambda token: UpgradeRequested(token=token))
 
     def resign(self) -> None:
-        """The controller on this node can not go on leading."""
+        """Resign leadership, because the controller on this node cannot continue."""
         self._deliver(ResignRequested(epoch=self.epoch))
 
     async def _ask(self, event: Callable[[int], Event]) -> Response:
         if self.failure is not None:
             raise self.failure
         if self.machine is None or self.machine.is_stopped:
-            raise NotController("this node does not take part in the quorum now")
+            raise NotController("this node does not take part in the quorum at the moment")
         self._token += 1
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._answers[self._token] = future
@@ -454,7 +463,7 @@ class QuorumDriver:
             raise NotController
 
     async def _in_turns(self, steps: Steps[T], turns: TimeSlices) -> T:
-        """Take the steps of a decision; raises `NotController` when this node leads no more before the last one."""
+        """Run the steps of a decision; raises `NotController` when this node loses leadership before the last one."""
         epoch = self.epoch
         while True:
             try:
@@ -471,7 +480,7 @@ class QuorumDriver:
         """Raise kraft.version first: if a voter does not support it, the whole request is rejected."""
         reply = await self.raise_kraft_version()
         if reply.error_code:
-            raise from_code(reply.error_code, reply.message or f"kraft.version can not be raised to {kraft_version}")
+            raise from_code(reply.error_code, reply.message or f"kraft.version cannot be raised to {kraft_version}")
         if not self.is_active:
             raise NotController
 
@@ -479,9 +488,10 @@ class QuorumDriver:
         await self.commits.wait(end_offset)
 
     def _append(self, records: list[MetadataRecord], *, is_atomic: bool) -> Steps[None]:
-        """Append records and make the image of them.
+        """Append records, and make the image that includes them.
 
-        When an `ApiError` is raised nothing has changed, or where they are not atomic, only what could be made."""
+        When an `ApiError` is raised, nothing has changed; of records that are not atomic, the first batches may have
+        been appended."""
         chunk = max(len(records), 1) if is_atomic else BATCH_RECORDS_MAX
         parts = [records[start : start + chunk] for start in range(0, len(records), chunk)]
         parts.reverse()
@@ -498,12 +508,14 @@ class QuorumDriver:
                 else:
                     refusal = error
         if isinstance(refusal, BatchTooLarge):
-            raise PolicyViolation(f"The change is too large to be made at once: {refusal}") from refusal
+            raise PolicyViolation(f"The change is too large for one batch: {refusal}") from refusal
         if refusal is not None:
             self.statistics.fault_count += 1
             if str(refusal) != self._logged_fault:
                 self._logged_fault = str(refusal)
-                logger.error("a decision contradicts the image it was made on", exc_info=refusal)
+                logger.error(
+                    "the records of a decision cannot be applied to the image it was based on", exc_info=refusal
+                )
             raise UnknownServerError(str(refusal)) from refusal
 
     def _append_batch(self, records: list[MetadataRecord]) -> Steps[None]:
@@ -526,16 +538,17 @@ class QuorumDriver:
         self.commits.appended(image, delta, len(batch))
 
     def _write(self, batch: bytes, epoch: int, now_ms: int) -> None:
-        """Append a batch as leader, and see to it that it becomes durable and is fetched."""
+        """Append a batch as leader, then start a flush and serve the waiting fetches."""
         try:
             self._log_writer.write(batch, epoch, now_ms)
         except ApiError as error:
-            raise self._fail(f"the metadata log can not be written: {error}", error) from error
+            raise self._fail(f"the metadata log cannot be written: {error}", error) from error
         if self.machine is not None:
             self._serving.evaluate_again(self.machine)
 
     def _begin_deciding(self, machine: QuorumMachine) -> None:
-        """Everything before this epoch is published: take decisions, once what a new leader has to say is committed."""
+        """Called when everything before this epoch is published: accept decisions once the epoch's first record is
+        committed."""
         self.commits.on_leadership_gained()
         self._deciding_epoch = machine.epoch
         image = self.commits.appended_image
@@ -546,12 +559,12 @@ class QuorumDriver:
         self._active_from_offset = self.log.end_offset if self.commits.appended_image is not image else 0
 
     def _bootstrap(self) -> list[MetadataRecord]:
-        """The first records of a new cluster, all or nothing."""
+        """Append the first records of a new cluster, all or nothing."""
         records = metadata_files.read_bootstrap(self.environment.files, parent_of(self.log.directory))
         levels = {record.name: record.feature_level for record in records if isinstance(record, FeatureLevelRecord)}
         metadata_version = levels.get(METADATA_VERSION, 0)
         if not metadata_version:
-            raise MetadataFault("the bootstrap records finalize no metadata.version")
+            raise MetadataFault("the bootstrap records do not set metadata.version")
         if metadata_version < METADATA_TRANSACTIONS_FROM:
             return records
         return [BeginTransactionRecord(name="Bootstrap records"), *records, EndTransactionRecord()]
@@ -582,7 +595,7 @@ class QuorumDriver:
                     future.set_result(None)
 
     def _note_role(self, machine: QuorumMachine) -> None:
-        """After every step: a node that lost leadership stops deciding and fails what is pending."""
+        """Called after every step: a node that lost leadership accepts no more decisions and fails the pending ones."""
         if self._deciding_epoch >= 0 and not (machine.is_leader and machine.epoch == self._deciding_epoch):
             self._deciding_epoch = -1
             self.commits.on_leadership_lost(NotController("this node no longer leads the quorum"))
@@ -614,7 +627,7 @@ class QuorumDriver:
             self._note_caught_up()
         except Exception as error:
             logger.exception("the metadata quorum failed")
-            self._fail(f"the metadata log can not be kept: {error}", error)
+            self._fail(f"the metadata log cannot be written: {error}", error)
         finally:
             self._is_pumping = False
         self._set_timer(machine)
@@ -719,7 +732,7 @@ class QuorumDriver:
 
     def _commit_failed(self, error: Exception) -> None:
         logger.error("the metadata log failed", exc_info=error)
-        self._fail(f"the metadata log can not be committed: {error}", error)
+        self._fail(f"a committed metadata record cannot be applied: {error}", error)
 
     def _fail(self, message: str, cause: BaseException) -> MetadataLogFailed:
         if self.failure is None:

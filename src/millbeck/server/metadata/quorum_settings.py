@@ -43,4 +43,4 @@ class QuorumSettings:
     listener_name: str = "CONTROLLER"
     """The listener that nodes use to connect to controllers: the first of ``controller.listener.names``."""
     security: PeerSecurity = NO_SECURITY
-    """Of connections to controllers."""
+    """The settings of connections to controllers."""

@@ -226,7 +226,7 @@ def from_wire_response(response: Any, ask: Request, listener_name: str) -> Respo
 
 
 def _leader(named: Any, response: Any, epoch: int, listener_name: str) -> Leader:
-    """The leader in a response; one without a leader, as when there is no error, has the epoch of the request."""
+    """The leader that a response names; a response without one, as on success, has the epoch of the request."""
     if named.leader_id < 0 and named.leader_epoch <= 0:
         return Leader(epoch=epoch)
     places = [each for each in response.node_endpoints if each.node_id == named.leader_id]

@@ -45,7 +45,7 @@ class MetadataReplay:
         """Held while the log is read: a fetched snapshot must not replace the log meanwhile."""
 
     def begin_with(self, snapshot: SnapshotFile) -> None:
-        """Rebuild the next image from this snapshot."""
+        """Build the next image from this snapshot."""
         self._snapshot = snapshot
 
     async def to(self, end_offset: int, *, image: MetadataImage, position: int) -> Replayed:

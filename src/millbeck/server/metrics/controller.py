@@ -1,6 +1,6 @@
 """The controller's metrics under Kafka's names: brokers, offline partitions, elections, event queue times.
 
-Every controller exports the committed state, active or standby; only ``activecontrollercount`` differs. The counts
+Every controller, active or standby, exports the committed state; only ``activecontrollercount`` differs. The counts
 cover all partitions and are computed once per scraped image. Elections are counted when they are committed; those
 before the start of this process are not counted.
 """

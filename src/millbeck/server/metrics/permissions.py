@@ -1,4 +1,5 @@
-"""Metrics of the authorizer and of client quotas. Decisions that allow are not counted: most of them take 0.1 µs."""
+"""Metrics of the authorizer and of client quotas. Requests that are allowed are not counted: most of these decisions
+take 0.1 µs."""
 
 from __future__ import annotations
 
@@ -22,17 +23,17 @@ def declare_permission_metrics(node: Node) -> None:
                 ("kafka_server_authorizer_metrics_acls_total_count", "ACLs.", lambda: authorizer.count),
                 (
                     "kafka_server_authorizer_metrics_authorization_denied_total",
-                    "Decisions that denied, or in a dry run would have.",
+                    "Requests denied by the authorizer; in a dry run, requests that would be denied.",
                     lambda: broker.decisions.denied_count,
                 ),
                 (
                     "millbeck_authorizer_decisions_made_total",
-                    "Decisions made from the ACLs; the others were remembered.",
+                    "Authorizer decisions computed from the ACLs; the others came from the cache.",
                     lambda: authorizer.decided_count,
                 ),
                 (
                     "millbeck_authorizer_decisions_remembered",
-                    "Decisions that are remembered until the ACLs change.",
+                    "Authorizer decisions in the cache, which is cleared when the ACLs change.",
                     lambda: authorizer.remembered_count,
                 ),
             ),
@@ -45,14 +46,18 @@ def declare_permission_metrics(node: Node) -> None:
             ("millbeck_quota_throttled_requests_total", "Requests over a quota.", lambda: quotas.throttled_count),
             (
                 "millbeck_quota_throttle_seconds_total",
-                "Time that clients were told to wait because of quotas.",
+                "Milliseconds that clients were throttled because of quotas.",
                 lambda: quotas.throttled_ms / 1000,
             ),
             (
                 "millbeck_quota_refused_connections_total",
-                "Connections refused by a quota of their address.",
+                "Connections closed because of the connection creation rate quota of their address.",
                 lambda: quotas.connections.refused_count,
             ),
-            ("millbeck_quota_muted_connections", "Connections that are muted by a quota.", lambda: quotas.muted_count),
+            (
+                "millbeck_quota_muted_connections",
+                "Connections that are muted because of a quota.",
+                lambda: quotas.muted_count,
+            ),
         ),
     )

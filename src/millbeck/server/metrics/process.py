@@ -12,7 +12,7 @@ Numbers = Callable[[], Mapping[str, float]]
 """As in `host.process.process_numbers`; statistics that the system does not provide are missing."""
 
 _GAUGES: Final = (
-    ("process_open_fds", "process_open_fds", "Open files and sockets."),
+    ("process_open_fds", "process_open_fds", "Number of open files and sockets."),
     ("process_max_fds", "process_max_fds", "Maximum number of open files and sockets."),
     ("process_resident_memory_bytes", "process_resident_memory_bytes", "Resident memory of the process in bytes."),
     ("kafka_server_kafkaserver_linux_disk_read_bytes", "disk_read_bytes", "Bytes that the process read from disks."),

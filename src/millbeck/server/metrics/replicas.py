@@ -320,7 +320,7 @@ def _lag_max(broker: Broker) -> int:
 def _failed_count(broker: Broker) -> int:
     """The number of followed partitions whose leader returned FENCED_LEADER_EPOCH, or whose log is offline.
 
-    Without a leader there is nobody to copy from: that is an offline partition.
+    A partition without a leader counts as offline instead.
     """
     lines = broker.replication.fetchers.lines.values()
     fenced = sum(followed.state is FetchState.FENCED for line in lines for followed in line.fetcher.followed)

@@ -47,7 +47,7 @@ def _declare_partition_metrics(registry: Registry, broker: Broker) -> None:
     )
     registry.callback_gauge(
         prefix + "inflightbatchcount",
-        "Runs of in-flight records with the same state.",
+        "Batches of consecutive in-flight records with the same state.",
         labels,
         each(lambda led: 0 if led.machine is None else len(led.machine.window.runs)),
     )

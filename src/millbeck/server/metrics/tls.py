@@ -1,4 +1,4 @@
-"""Metrics of TLS: how long certificates last, what became of renewals, and how handshakes ended."""
+"""Metrics of TLS: days until certificates expire, results of certificate reloads, and results of handshakes."""
 
 from __future__ import annotations
 
@@ -43,20 +43,21 @@ def declare_tls_metrics(node: Node) -> None:
 
     registry.callback_gauge(
         "millbeck_certificate_days_left",
-        "Days until the certificate of a listener, or of this node's own connections (role client), expires.",
+        "Days until the certificate of a listener (role listener), or of this node's connections to others (role "
+        "client), expires.",
         _ENDPOINT,
         days_left,
     )
     registry.callback_counter(
         "millbeck_certificate_reloads_total",
-        "Certificates, trusted certificates or rules that were renewed, or refused because they cannot be used.",
+        "Reloads of certificates, truststores or mapping rules: renewed, or refused because they are not usable.",
         [*_ENDPOINT, "outcome"],
         reloads,
     )
     registry.callback_counter(
         "millbeck_tls_connections_total",
-        "TLS handshakes of clients: completed in full or resumed, or failed, by reason. Failures of the record layer "
-        "count as well.",
+        "TLS handshakes of clients by result: full, resumed, or the reason of the failure. Failures of the TLS "
+        "record layer count as well.",
         ["listener", "outcome"],
         handshakes,
     )

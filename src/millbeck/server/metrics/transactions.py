@@ -37,7 +37,7 @@ def declare_transaction_metrics(registry: Registry, broker: Broker) -> None:
     )
     broker.verification.times_ms = registry.histogram(
         "kafka_server_addpartitionstotxnmanager_verificationtimems",
-        "Milliseconds that the verification of a transactional write by the coordinator takes.",
+        "Milliseconds until the coordinator has verified a transactional write.",
     ).child()
     registry.callback_counter(
         "kafka_server_addpartitionstotxnmanager_verificationfailurerate_total",
@@ -47,7 +47,7 @@ def declare_transaction_metrics(registry: Registry, broker: Broker) -> None:
     )
     registry.callback_gauge(
         "kafka_server_transaction_coordinator_metrics_partition_load_time_max",
-        "Maximum milliseconds that loading a partition of __transaction_state took.",
+        "Maximum duration in milliseconds of loading a partition of __transaction_state.",
         [],
         lambda: [((), max(transactions.load_times_ms(), default=0.0))],
     )

@@ -1,1 +1,1 @@
-"""Listeners and connections: bytes to requests, replies to bytes, and the memory both may hold."""
+"""Listeners and connections: reading requests, sending replies, and limiting the memory of both."""

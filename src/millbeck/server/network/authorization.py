@@ -1,6 +1,6 @@
-"""Decisions of the authorizer on behalf of calls: Kafka's log line for each, counts of them, and the dry run.
+"""Ask the authorizer for a call: log each decision as Kafka does, count it, and apply the dry run.
 
-In a dry run (``millbeck.authorizer.dry.run``) the decisions are made, counted and logged as always, but everything is
+In a dry run (``millbeck.authorizer.dry.run``) decisions are made, counted and logged as usual, but everything is
 allowed.
 """
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from millbeck.server.context import NodeContext
 
 log: Final = logging.getLogger("kafka.authorizer.logger")
-"""The name under which Kafka logs decisions."""
+"""The logger's name in Kafka."""
 
 
 class AuthorizedCall(Protocol):
-    """The part of a call that a decision is about."""
+    """The part of a call that an authorization decision needs."""
 
     @property
     def principal(self) -> Principal: ...
@@ -47,7 +47,7 @@ class AuthorizedResource:
     resource_type: ResourceType
     name: str
     is_filter: bool = False
-    """Whether a refusal only leaves something out of a response."""
+    """Whether a denied resource is only left out of the response."""
 
 
 class Authorization:
@@ -55,11 +55,11 @@ class Authorization:
         self._broker = broker
         self.is_dry_run = is_dry_run
         self.logs_allowed = log.isEnabledFor(logging.DEBUG)
-        """Read once: decisions that allow are made on the data path."""
+        """Read once, because decisions are made on the data path."""
         self.denied_count = 0
 
     def decided(self, call: AuthorizedCall, asked: AuthorizedResource, *, is_allowed: bool) -> bool:
-        """Log and count a decision, and return what is done: in a dry run everything is allowed."""
+        """Log and count a decision; returns whether the request goes on, which in a dry run it always does."""
         if not is_allowed:
             self.denied_count += 1
         if log.isEnabledFor(logging.DEBUG if is_allowed or asked.is_filter else logging.INFO):

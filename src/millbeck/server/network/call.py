@@ -63,8 +63,8 @@ class Call(PendingReply):
             self.connection.hold()
 
     def release(self) -> None:
-        """Let the connection handle further requests before this one is answered: only the wait after an append is
-        left."""
+        """Let the connection handle further requests before this one is answered, because it only waits for the
+        replicas after an append."""
         if self.is_holding:
             self.is_holding = False
             self.connection.release_after_turn()

@@ -34,7 +34,8 @@ READS_SKIPPED_MAX: Final = 63
 
 AUTHENTICATION_SECONDS_MAX: Final = 30.0
 UNAUTHENTICATED_BUFFER_BYTES: Final = 1024
-"""The first buffer of an incomplete frame before authentication: anyone can begin frames on many connections."""
+"""The size of the first buffer of an incomplete frame before authentication. It is small, because anyone can open many
+connections and send the beginning of a frame."""
 
 log = logging.getLogger(__name__)
 
@@ -156,7 +157,7 @@ class Connection:
         self._is_held = False
         self._is_holding = False
         self.muted_until_ms = 0
-        """Until when nothing is read because of a quota; 0: not muted."""
+        """The time until which the connection is muted because of a quota; 0 if it is not muted."""
         self._is_paused = False
         self._reads_skipped = 0
         self._reads_to_skip = 0
@@ -180,7 +181,7 @@ class Connection:
     # authentication
 
     def expect_frames(self, bytes_min: int) -> None:
-        """Before authentication: expect frames of at least this size; bare tokens have no header."""
+        """Set the minimum frame size before authentication: SASL tokens without a Kafka header may be shorter."""
         authentication = self.listener.authentication
         assert authentication is not None
         self._frame_bytes_max = authentication.frame_bytes_max
@@ -223,7 +224,8 @@ class Connection:
             self._pause()
 
     def handshake_completed(self, certificate: bytes | None) -> None:
-        """The TLS handshake is complete. With SASL the client is who it authenticates as, whatever its certificate."""
+        """The TLS handshake is complete. With SASL the principal comes from the SASL authentication, not from the
+        certificate."""
         tls = self.listener.tls
         assert tls is not None
         tls.statistics.succeeded += 1
@@ -237,7 +239,7 @@ class Connection:
             self.close(str(error))
 
     def begin(self) -> None:
-        """Start handling requests; those that arrived before the listener was open were kept."""
+        """Start handling requests, including those that arrived before the listener was open."""
         self._is_held = False
         if self._is_paused:
             self._go_on()
@@ -384,7 +386,7 @@ class Connection:
         self._calls.append(call)
 
     def when_lost(self, callback: Callable[[], None]) -> None:
-        """Register a callback for when the connection is lost; if it already is, call it at once."""
+        """Register a callback for when the connection is lost; if that has happened, it is called at once."""
         if self.is_lost:
             callback()
         elif self._on_lost is None:

@@ -52,7 +52,7 @@ class ListenerContext:
     frame_bytes_max: int
     limits: ConnectionLimits
     per_ip: dict[str, int] = field(default_factory=dict)
-    """Connections by address of the peer."""
+    """The number of connections by peer address."""
     memory: RequestMemory = field(default_factory=RequestMemory)
     replies: ReplyMemory = field(default_factory=ReplyMemory)
     backlog: int = 50
@@ -82,7 +82,7 @@ class Listener:
         self.served: list[ApiVersion] = []
         """The API versions that an ApiVersions response lists on this listener."""
         self.is_controllers = False
-        """Whether this is a controller listener rather than a broker's."""
+        """Whether this is a controller listener."""
         self.connections: dict[int, Connection] = {}
         self.connections_accepted = 0
         self._limits = context.limits
@@ -95,9 +95,9 @@ class Listener:
         self.replies = context.replies
         self.is_open = False
         self.allowed_networks: Networks | None = None
-        """Where clients may connect from; None: from everywhere."""
+        """The networks from which clients may connect; None means any."""
         self.address_rates: ConnectionRates | None = None
-        """Quotas of new connections by address; None while none is set."""
+        """Connection creation rate quotas by address; None while none is set."""
 
     @property
     def port(self) -> int:
@@ -133,7 +133,7 @@ class Listener:
         return Connection(self, self.connections_accepted)
 
     def admit(self, connection: Connection) -> str | None:
-        """Admit and count a new connection; returns the reason if it may not connect, or exceeds a limit."""
+        """Admit and count a new connection; returns the reason if its address is not allowed or a limit is exceeded."""
         limits = self._limits
         host = connection.peer_host
         if self.allowed_networks is not None and host not in self.allowed_networks:
@@ -145,7 +145,7 @@ class Listener:
         if from_host >= allowed:
             return f"max.connections.per.ip={allowed} reached"
         if self.address_rates is not None and not self.address_rates.admits(host):
-            return "connection_creation_rate reached, a quota of the address"
+            return "connection_creation_rate quota of the address exceeded"
         limits.connections += 1
         self._per_ip[host] = from_host + 1
         self.connections[connection.number] = connection

@@ -1,8 +1,9 @@
-"""The TLS of a node, loaded at start and renewed while it runs: that of its SSL listeners and of its own connections.
+"""The TLS contexts of a node: those of its SSL listeners and of its own connections, loaded at start and reloaded while
+it runs.
 
-`watch` reloads after a dynamic change, on SIGHUP, and when a file has another content. What was loaded anew replaces
-the old for new connections if it is usable (`tls_renewal`); otherwise the old stays, and the log says why. Open
-connections keep the context they began with.
+`watch` reloads after a dynamic config change, on SIGHUP, and when the content of a file has changed. The new
+certificates are used for new connections if they pass the checks of `tls_renewal`; otherwise the old ones stay in use
+and the log says why. Open connections keep their context.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ class NodeTls:
         self._wanted = asyncio.Event()
 
     def of_listener(self, name: str) -> TlsEndpoint:
-        """For the connections that a listener accepts. Raises `InvalidConfig` if its settings are unusable."""
+        """The TLS of connections that a listener accepts. Raises `InvalidConfig` if its settings are unusable."""
         return self._endpoint(name, LISTENER)
 
     def of_peers(self, name: str) -> TlsSource:
-        """For this node's own connections to a listener of that name on other nodes."""
+        """The TLS of this node's own connections to a listener of that name on other nodes."""
         return self._endpoint(name, CLIENT).context
 
     @property
@@ -57,16 +58,16 @@ class NodeTls:
         return iter(self._endpoints.values())
 
     def want_reload(self) -> None:
-        """Settings or files may have changed: `watch` looks at them next."""
+        """Make `watch` check settings and files for changes now."""
         self._wanted.set()
 
     async def reload_if_wanted(self) -> None:
-        """Before a listener opens: dynamic configs may have come after its certificate was loaded."""
+        """Reload before a listener opens, because dynamic configs may have changed after its certificate was loaded."""
         if self._wanted.is_set():
             await self.reload()
 
     async def watch(self) -> None:
-        """Reload when asked to, and when a file has changed; runs until cancelled."""
+        """Reload on request and when a file has changed; runs until cancelled."""
         while True:
             try:
                 async with asyncio.timeout(self._config.tls_reload.interval_ms / 1000):
@@ -77,7 +78,7 @@ class NodeTls:
             await self.reload()
 
     async def check(self, dynamic: Mapping[str, str]) -> None:
-        """Raise `InvalidConfig` if with these dynamic configs a certificate in use could not be replaced."""
+        """Raise `InvalidConfig` if with these dynamic configs the certificates in use could not be reloaded."""
         for endpoint in list(self._endpoints.values()):
             load = self._loading(endpoint.name, endpoint.role, dynamic)
             loaded = await self._environment.threads.run(load)
@@ -85,7 +86,7 @@ class NodeTls:
                 self._check(endpoint, loaded)
 
     async def reload(self) -> None:
-        """Read certificates and keys again; where they cannot be used, the current ones stay."""
+        """Read certificates and keys again; where they are not usable, the current ones stay in use."""
         self._wanted.clear()
         for endpoint in list(self._endpoints.values()):
             try:
@@ -121,7 +122,7 @@ class NodeTls:
         return endpoint
 
     def _loading(self, name: str, role: str, dynamic: Mapping[str, str] | None = None) -> Callable[[], LoadedTls]:
-        """The load itself reads files and derives keys from passwords: for a thread, except at start."""
+        """Load files and derive keys from passwords; run on a thread, except at start."""
         from millbeck.server.network.tls import load_listener, load_peer
 
         options = self._config.ssl(name, dynamic)

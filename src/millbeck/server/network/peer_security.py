@@ -22,23 +22,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerSecurity:
-    """For connections to one listener of other nodes."""
+    """TLS and credentials for connections to one listener of other nodes."""
 
     tls: TlsSource | None = None
     sasl: SaslCredentials | None = None
     principal: Principal = ANONYMOUS
-    """Who this node is on that listener, as far as it knows: with TLS alone the certificate says it."""
+    """The principal of this node on that listener, as far as it is known; with TLS alone it comes from the certificate.
+    """
 
 
 NO_SECURITY = PeerSecurity()
 
 
 class LoginRefused(ConnectFailed):
-    """Another node refused the login of this one. Retried, because either may be restarted with other credentials."""
+    """Another node refused the login of this node. It is retried, because either node may be restarted with other
+    credentials."""
 
 
 async def connect_to_peer(network: Network, address: Address, settings: ConnectionSettings) -> Connection:
-    """As `Connection.open`, for a node: that its own login failed must not look like the failure of a client's."""
+    """As `Connection.open`, but a failed login of this node raises `LoginRefused`, so that it is not taken for a failed
+    login of a client."""
     # Imported late: a single-node cluster never gets here and starts faster without it.
     from millbeck.client.connection import Connection
 
@@ -49,7 +52,8 @@ async def connect_to_peer(network: Network, address: Address, settings: Connecti
 
 
 class NodePeers:
-    """Made on first use: a node that is alone has no connections to others, and needs no credentials for them."""
+    """The security of connections to other nodes, created on first use: a single node has no such connections and needs
+    no credentials for them."""
 
     def __init__(self, environment: Environment, config: NodeConfig, tls: NodeTls) -> None:
         self._environment = environment
@@ -58,13 +62,13 @@ class NodePeers:
 
     @cached_property
     def brokers(self) -> PeerSecurity:
-        """For connections to the inter-broker listener. Raises `InvalidConfig`."""
+        """TLS and credentials for the inter-broker listener. Raises `InvalidConfig`."""
         config = self._config
         return self._security(*config.brokers_protocol(), config.sasl_options.mechanism_inter_broker_protocol)
 
     @cached_property
     def controllers(self) -> PeerSecurity:
-        """For connections to controllers. Raises `InvalidConfig`."""
+        """TLS and credentials for controller listeners. Raises `InvalidConfig`."""
         config = self._config
         return self._security(*config.controllers_protocol(), config.sasl_options.mechanism_controller_protocol)
 

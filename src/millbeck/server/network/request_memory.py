@@ -7,7 +7,7 @@ connections without progress are closed by their timeout.
 
 A reply that is sent at once is not counted. When replies to slow readers together exceed the limit, the connection that
 holds the most is closed: nothing else frees memory, and one reply of one client may be as large as all replies of
-another. File slices are not counted, they are not in memory.
+another. File slices are not counted, because they are not in memory.
 """
 
 from __future__ import annotations

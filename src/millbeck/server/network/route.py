@@ -19,14 +19,14 @@ TIMED_EVERY: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a client must be allowed for a request; ``a | b``: one of them is enough."""
+    """An authorization that a request requires; ``a | b`` means that one of them is enough."""
 
     operation: Operation
     resource_type: ResourceType
     when: str = ""
-    """Under which condition; always if empty."""
+    """The condition under which it is required; empty means always."""
     denied: str = ""
-    """What the client gets otherwise; the authorization error of the resource's type if empty."""
+    """The error if it is denied; empty means the authorization error of the resource type."""
     alternatives: tuple[Need, ...] = ()
 
     def __or__(self, other: Need) -> Need:
@@ -64,8 +64,8 @@ class Route:
         advertised_min: int | None,
         check_client: Callable[[Call], None] | None = None,
     ) -> None:
-        """``check_client`` raises `ApiError` for clients that may not make the request, whatever they are authorized
-        for; it is called before a request is forwarded."""
+        """``check_client`` raises `ApiError` for clients that may not send the request whatever their ACLs are, such as
+        unauthenticated ones; it is called before a request is forwarded."""
         api = APIS[api_key]
         self.check_client = check_client
         self.needs = tuple(needs)
@@ -114,7 +114,8 @@ def handles(
 ) -> Callable[[Callable[[Call, Any], Any]], Route]:
     """Declare a handler of decoded requests: ``(call, request) -> response``, plain or async.
 
-    ``needs`` is what it asks the authorizer: documentation and ``millbeck acl explain`` are made of it.
+    ``needs`` lists the authorizations the handler checks; the documentation and ``millbeck acl explain`` are generated
+    from it.
     """
 
     def declare(run: Callable[[Call, Any], Any]) -> Route:

@@ -1,7 +1,8 @@
 """The TLS side of one listener, and of this node's connections to a listener of that name on other nodes.
 
-Each holds the context for new connections. It is never changed once connections use it: renewing means another context.
-A live one would keep its certificate of another key type, its old trusted certificates, and the keys of its tickets.
+Each holds the context for new connections. A context is never changed while connections use it: a renewal creates
+another one. A changed context would keep its certificate of another key type, its old trusted certificates, and its
+session ticket keys.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class LoadedTls:
     mapping: PrincipalMapping
 
     def is_like(self, other: LoadedTls) -> bool:
-        """Whether new connections would notice no difference."""
+        """Whether the other context is equivalent for new connections."""
         return (
             self.material.settings == other.material.settings
             and self.options.ssl_principal_mapping_rules == other.options.ssl_principal_mapping_rules
@@ -38,7 +39,7 @@ class LoadedTls:
 
 
 def load_listener(options: SslOptions, listener: str, environment: Environment) -> LoadedTls:
-    """For the connections that an SSL listener accepts. Raises `InvalidConfig` naming the setting."""
+    """Load the TLS of an SSL listener's connections. Raises `InvalidConfig` naming the setting."""
     peer_certificate = PeerCertificate(options.ssl_client_auth)
     asks = peer_certificate is not PeerCertificate.NONE
     if not (options.ssl_keystore_location or options.ssl_keystore_key):
@@ -51,7 +52,8 @@ def load_listener(options: SslOptions, listener: str, environment: Environment) 
 
 
 def load_peer(options: SslOptions, environment: Environment) -> LoadedTls:
-    """For connections to other nodes, with this node's certificate if it has one. Raises `InvalidConfig`."""
+    """Load the TLS of connections to other nodes, with this node's certificate if it has one. Raises
+    `InvalidConfig`."""
     return _load(options, environment, is_server=False, peer_certificate=PeerCertificate.REQUIRED)
 
 
@@ -83,7 +85,7 @@ class TlsStatistics:
     def __init__(self) -> None:
         self.succeeded = 0
         self.resumed = 0
-        """Those of `succeeded` that resumed a session."""
+        """The handshakes among ``succeeded`` that resumed a session."""
         self.failed = dict.fromkeys(TlsFailure, 0)
 
 
@@ -104,7 +106,7 @@ class TlsEndpoint:
         return self.loaded.context
 
     def principal_of(self, certificate: bytes | None) -> Principal:
-        """The principal of a client with this certificate (DER), which was verified. Raises `NoPrincipal`."""
+        """The principal of a client with this verified certificate (DER). Raises `NoPrincipal`."""
         if certificate is None:
             return ANONYMOUS
         try:

@@ -1,4 +1,5 @@
-"""What a certificate must pass before it replaces one in use: a mistake in a file must not take a node off the net."""
+"""Checks of a new certificate before it replaces the one in use, so that a mistake in a file does not disconnect a
+node."""
 
 from __future__ import annotations
 

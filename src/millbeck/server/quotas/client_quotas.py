@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 B = TypeVar("B", bound=Bucket)
 
 EXEMPT_APIS: Final = frozenset({17, 18, 27, 36, 83, 84, 85, 86, 87})
-"""Log-in, the versions of APIs, and what only brokers ask."""
+"""APIs without quotas: authentication, ApiVersions, and requests that only brokers send."""
 
 
 class QuotaClient(Protocol):
-    """The part of a call that says whose quota counts."""
+    """The part of a call that identifies the client for quotas."""
 
     @property
     def principal(self) -> Principal: ...
@@ -47,21 +47,21 @@ class QuotaClient(Protocol):
 
 
 class QuotaApi(Protocol):
-    """The part of a handler that matters here."""
+    """The part of a handler that quotas need."""
 
     @property
     def api_key(self) -> int: ...
 
 
 class QuotaCall(QuotaClient, Protocol):
-    """The part of a request in flight that matters here."""
+    """The part of a request in flight that quotas need."""
 
     @property
     def handler(self) -> QuotaApi: ...
 
 
 class QuotaConnection(Protocol):
-    """The part of a connection that matters here."""
+    """The part of a connection that quotas need."""
 
     muted_until_ms: int
     is_lost: bool
@@ -110,7 +110,7 @@ class ClientQuotas:
     # produce and fetch
 
     def produced(self, call: QuotaCall, size_bytes: int, *, is_answered: bool) -> int:
-        """Count the bytes of a produce request; how long its client has to wait."""
+        """Count the bytes of a produce request; returns the throttle time of its client."""
         now_ms = self._deadlines.now_ms()
         limit = _limit_of(self.produce, call, now_ms)
         wait_ms = 0
@@ -120,14 +120,14 @@ class ClientQuotas:
         return max(wait_ms, self.request_wait_ms(call)) if is_answered else wait_ms
 
     def fetch_bytes_max(self, call: QuotaCall) -> int | None:
-        """The most that one fetch may return: what the quota gives in all full windows. None: any number."""
+        """The maximum bytes of one fetch response: what the quota allows in all full windows. None means no limit."""
         limit = _limit_of(self.fetch, call, self._deadlines.now_ms())
         return None if limit is None else max(1, int(limit.quota * self._fetch_window_s))
 
     def fetched(self, call: QuotaCall, size_bytes: int) -> int:
-        """Count the bytes of a fetch response, unless the client has to wait; how long.
+        """Count the bytes of a fetch response, unless the client is throttled; returns the throttle time.
 
-        A batch larger than all the quota gives in its windows passes when nothing else was fetched in them.
+        A batch larger than what the quota allows in all its windows is sent when nothing else was fetched in them.
         """
         now_ms = self._deadlines.now_ms()
         limit = _limit_of(self.fetch, call, now_ms)
@@ -142,7 +142,8 @@ class ClientQuotas:
         return wait_ms
 
     def share_fetched(self, call: QuotaCall, size_bytes: int) -> int:
-        """Count the bytes of a share fetch's response, which is sent: its records are locked for the client already."""
+        """Count the bytes of a share fetch response. It is sent in any case, because its records are already acquired
+        by the client."""
         now_ms = self._deadlines.now_ms()
         limit = _limit_of(self.fetch, call, now_ms)
         if limit is None:
@@ -153,7 +154,7 @@ class ClientQuotas:
     # time of the event loop
 
     def handled(self, call: QuotaCall, seconds: float) -> None:
-        """Count the time that handling a request took on the event loop; 100 is all of it."""
+        """Count the event loop time of a request; in ``request_percentage`` 100 is the whole event loop."""
         if call.handler.api_key in EXEMPT_APIS:
             return
         now_ms = self._deadlines.now_ms()
@@ -162,7 +163,7 @@ class ClientQuotas:
             limit.bucket.record(seconds * 100, now_ms)
 
     def request_wait_ms(self, call: QuotaCall) -> int:
-        """How long a client has to wait for the time that its requests have taken, this one not included."""
+        """The throttle time of a client for the event loop time of its earlier requests."""
         if call.handler.api_key in EXEMPT_APIS:
             return 0
         now_ms = self._deadlines.now_ms()
@@ -180,7 +181,7 @@ class ClientQuotas:
     # waiting
 
     def mute(self, connection: QuotaConnection, wait_ms: int) -> None:
-        """Read nothing from a connection for this long; a longer wait that has begun goes on."""
+        """Mute a connection for this long; a longer mute that is in progress is kept."""
         until_ms = self._deadlines.now_ms() + wait_ms
         self.throttled_count += 1
         self.throttled_ms += wait_ms
@@ -198,10 +199,11 @@ class ClientQuotas:
 
 
 class Mutations:
-    """What one request may change: a permit for each partition that is created or deleted (KIP-599).
+    """The partition changes of one request under the controller mutation quota: one token for each partition created or
+    deleted (KIP-599).
 
-    Strict: while the bucket is below zero, topics are refused with THROTTLING_QUOTA_EXCEEDED. Otherwise, for older
-    clients, all is accepted, and they have to wait after it.
+    If strict, topics are refused with THROTTLING_QUOTA_EXCEEDED while the bucket is below zero. For older clients all
+    changes are accepted, and the client is throttled afterwards.
     """
 
     def __init__(self, limit: Limit[TokenBucket] | None, now_ms: Callable[[], int], *, is_strict: bool) -> None:
@@ -220,7 +222,7 @@ class Mutations:
         limit.bucket.take(partition_count, limit.quota, now_ms)
 
     def wait_ms(self) -> int:
-        """How long the client has to wait after this request."""
+        """The throttle time of the client after this request."""
         return 0 if self._limit is None else self._limit.bucket.throttle_ms(self._limit.quota, self._now_ms())
 
 

@@ -1,7 +1,8 @@
-"""Quotas of new connections by address (KIP-612): ``connection_creation_rate`` of an address, or of each other one.
+"""Connection creation rate quotas by address (KIP-612): ``connection_creation_rate`` of an address, or the default for
+each other one.
 
-A connection over the quota is closed before TLS, and does not count. Kafka closes it after the time to wait; here it is
-closed at once, so that it costs no memory.
+A connection over the quota is closed before TLS, and does not count. Kafka closes it after the throttle time; here it
+is closed at once, so that it costs no memory.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from millbeck.metadata.image.client_quotas import QuotaEntity
 from millbeck.server.quotas.rates import WindowedRate
 
 ADDRESSES_MAX = 10_000
-"""How many addresses are counted; the one counted first goes first."""
+"""The maximum number of addresses counted; the oldest is dropped first."""
 
 
 class ConnectionRates:
@@ -29,7 +30,7 @@ class ConnectionRates:
         return bool(self._quotas)
 
     def follow(self, by_entity: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
-        """Take the quotas of a metadata image; what was counted so far stays."""
+        """Apply the quotas of a metadata image; counts are kept."""
         self._quotas = {
             entity[0][1]: quotas[CONNECTION_CREATION_RATE]
             for entity, quotas in by_entity.items()

@@ -1,9 +1,9 @@
-"""The limit that applies to a client, of all quotas of one kind, and the bucket it is counted in.
+"""Finds the limit that applies to a client among the quotas of one kind, and the bucket that counts its use.
 
 Of the entities with a quota the most specific one applies: user and client id, user and default client id, user,
-default user and client id, default user and default client id, default user, client id, default client id. Clients for
-which the same entity applies share a bucket: all clients of a user, if the quota is the user's. A default is an
-allowance for each of those it applies to.
+default user and client id, default user and default client id, default user, client id, default client id. Clients to
+which the same entity applies share a bucket, such as all clients of a user with a quota. A default quota applies to
+each of its users or client ids separately.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from millbeck.metadata.image.client_quotas import QuotaEntity
 IDLE_MS_MAX: Final = 3_600_000
 """After an hour without use a bucket is dropped, as in Kafka."""
 BUCKETS_MAX: Final = 10_000
-"""Clients choose their ids: there may be no more buckets than this, and the oldest go first."""
+"""The maximum number of buckets, because clients choose their ids; the oldest are dropped first."""
 DEFAULT: Final = None
 
 
@@ -56,7 +56,7 @@ class QuotaLimits(Generic[B]):
         return len(self._buckets)
 
     def follow(self, by_entity: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
-        """Take the quotas of a metadata image; what was counted so far stays."""
+        """Apply the quotas of a metadata image; counts are kept."""
         self._quotas = {entity: quotas[self.key] for entity, quotas in by_entity.items() if self.key in quotas}
         self._found.clear()
         if not self._quotas:

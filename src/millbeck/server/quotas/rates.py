@@ -1,7 +1,7 @@
 """The arithmetic of quotas: a rate over sampled windows, and a token bucket. Pure: callers pass the time.
 
-Both are Kafka's. The rate is the sum of the last samples by the time they cover, which counts as at least all full
-windows: a client may therefore use what it did not use before, within the windows, at once.
+Both work as in Kafka. The rate is the sum of the samples divided by the time they cover, which counts as at least all
+full windows. So a client may use what it did not use in earlier windows at once.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class WindowedRate:
         return self._total * 1000 / self._covered_ms(now_ms)
 
     def throttle_ms(self, quota: float, now_ms: int) -> int:
-        """How long to wait until the rate is down to the quota; 0 if it is not above it."""
+        """The time until the rate has fallen to the quota; 0 if it is not above it."""
         rate = self.rate(now_ms)
         return round((rate - quota) / quota * self._covered_ms(now_ms)) if rate > quota else 0
 
@@ -61,7 +61,8 @@ class WindowedRate:
 
 
 class TokenBucket:
-    """Tokens that come at a rate, up to those of all windows; taking them may leave the bucket below zero (KIP-599)."""
+    """A token bucket: tokens are added at a rate, up to those of all windows; taking tokens may leave it below zero
+    (KIP-599)."""
 
     __slots__ = ("_burst_s", "_tokens", "_updated_ms", "used_ms")
 
@@ -82,6 +83,6 @@ class TokenBucket:
         self._tokens = self.tokens(rate, now_ms) - amount
 
     def throttle_ms(self, rate: float, now_ms: int) -> int:
-        """How long until the bucket is no longer below zero."""
+        """The time until the bucket is no longer below zero."""
         tokens = self.tokens(rate, now_ms)
         return round(-tokens / rate * 1000) if tokens < 0 else 0

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ReplicaLogs(Protocol):
-    """What others need of `log_manager.LogManager`."""
+    """The part of `log_manager.LogManager` that other components need."""
 
     directories: list[LogDirectory]
     interrupted_moves: dict[TopicPartition, tuple[LogDirectory, Uuid]]
@@ -50,7 +50,7 @@ class ReplicaLogs(Protocol):
 
 
 class LogCompaction(Protocol):
-    """What `cleaner.service.Cleaner` is told of a log before others change it."""
+    """The part of `cleaner.service.Cleaner` that is notified before a log is changed."""
 
     def partition_gone(self, name: TopicPartition) -> None: ...
 

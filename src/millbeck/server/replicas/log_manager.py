@@ -232,7 +232,8 @@ class LogManager(LogUpkeep):
             return 0
 
     def retry_failed_creations(self, room_bytes: int) -> None:
-        """Create the logs that did not fit on a full disk, where at least ``room_bytes`` are free by now."""
+        """Create the logs that did not fit on a full disk, in directories that now have at least ``room_bytes``
+        free."""
         broker, changes = self._broker, PartitionRoleChanges()
         for key, directory in list(self._failed_creations.items()):
             topic = broker.topics.by_name.get(key.topic)

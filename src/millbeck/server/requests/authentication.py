@@ -1,9 +1,8 @@
 """Authenticate the connections of a listener with SASL, before any of their requests reach the dispatcher.
 
-The state machine is `security.sasl.authentication`; here its effects are performed. Each connection begins with a
-`ConnectionAuthentication` as the handler of its frames, which hands over to the dispatcher when the client is
-authenticated: an authenticated request costs nothing. Only where sessions expire it stays in between, to look at the
-clock.
+The state machine is `security.sasl.authentication`; here its effects are performed. A `ConnectionAuthentication`
+handles the frames of each new connection, and hands over to the dispatcher when the client is authenticated, so later
+requests have no additional cost. If sessions expire, it stays in between to check the expiry time.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 class AuthenticationWork:
-    """Runs what is slow in an authentication on threads, for two connections of a node at a time."""
+    """Runs the slow steps of authentications on threads, for at most two connections of a node at a time."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -77,7 +76,7 @@ class SaslListener:
 
     @property
     def mechanisms(self) -> Mapping[str, Mechanism]:
-        """The mechanisms as configured now; a dynamic configuration that is not usable changes nothing."""
+        """The mechanisms of the current configuration; an unusable dynamic config is ignored."""
         if self._configured is not self.broker.config.dynamic:
             try:
                 self._configure()
@@ -125,7 +124,7 @@ class ConnectionAuthentication:
             connection.expect_frames(0)
 
     def _begins_again(self, connection: Connection, frame: memoryview) -> bool:
-        """Whether this frame begins a re-authentication. Closes the connection of an expired session."""
+        """Whether this frame begins a re-authentication. Closes the connection if the session has expired."""
         session = self._session
         assert session is not None
         now_ms = int(connection.active_at * 1000)

@@ -52,7 +52,7 @@ class PartitionAppend(DelayedAppend):
         self.record_errors: Sequence[RecordError] = ()
         self.counts: TopicCounts
         self.current_leader: LeaderIdAndEpoch | None = None
-        """Where another broker leads the partition."""
+        """The current leader, if another broker leads the partition."""
         self.base_offset = self.log_append_time_ms = self.log_start_offset = NO_OFFSET
 
     def staged(self, first_offset: int, validated: ValidatedBatch, topic: LocalTopic, log_start_offset: int) -> None:

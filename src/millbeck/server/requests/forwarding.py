@@ -86,7 +86,7 @@ class Forwarder:
             call.fail_unexpectedly(error)
 
     async def ask(self, message: object, response: type[R], *, timeout_s: float) -> R:
-        """Send a request to the controller in this broker's own name: that of its connection; raises `ApiError`."""
+        """Send a request to the controller as this broker, without an envelope; raises `ApiError`."""
         return await self._channel.request(message, response, timeout_s=timeout_s)
 
     async def _send(self, frame: bytes, principal: Principal, host: str, timeout_s: float) -> bytes:

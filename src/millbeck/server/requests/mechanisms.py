@@ -70,7 +70,8 @@ class MetadataCredentials:
         return None if credential is None else KnownUser(credential=credential, principal=user_principal(name))
 
     def token(self, mechanism: ScramMechanism, token_id: str) -> KnownUser | Work | None:
-        """Its credential is derived at the first login: that takes as long as a login would without SCRAM's keys."""
+        """The credential of a delegation token. It is derived from the token at the first login, which makes that login
+        slower."""
         secret, now_ms = self._broker.config.token_secret, self._broker.environment.clock.wall_ms()
         token = self._broker.image.delegation_tokens.by_id.get(token_id)
         if not secret or token is None or is_expired(token, now_ms):
@@ -94,7 +95,7 @@ class MetadataCredentials:
 
 
 class _Samples:
-    """One real credential of each mechanism, that of the first user by name, found once per metadata image."""
+    """One existing credential of each mechanism, that of the first user by name, looked up once per metadata image."""
 
     def __init__(self) -> None:
         self._found_in: ScramImage | None = None

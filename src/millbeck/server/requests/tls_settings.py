@@ -1,7 +1,8 @@
-"""Try a broker's new TLS settings before they are stored: only this broker can, since they name files of its machine.
+"""Check a broker's new TLS settings before they are stored; only this broker can, because they name files on its host.
 
-Clients send changes of a broker's own configuration to that broker, which forwards them to the controller. A change
-that cannot be used is refused here, as by Kafka's brokers; whoever may not make it is not told what files there are.
+Clients send changes of a broker's own configuration to that broker, which forwards them to the controller. An unusable
+change is refused here, as by Kafka's brokers. Authorization is checked first, so that an unauthorized client does not
+learn which files exist.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _TLS: Final = ".ssl."
 async def check_tls_settings(
     request: object, tls: NodeTls, *, node_id: int, may: Callable[[Operation, ResourceType, str], bool]
 ) -> None:
-    """Raise `InvalidRequest` if the request has TLS settings for this broker that it could not use; ``may`` asks the
-    authorizer about the client.
+    """Raise `InvalidRequest` if the request has TLS settings for this broker that it could not use; ``may`` checks the
+    client's authorization.
     """
     if not isinstance(request, AlterConfigsRequest | IncrementalAlterConfigsRequest) or not tls.is_used:
         return

@@ -60,7 +60,7 @@ class DelayedShareFetch:
         self._timer: Timer | None = None
         self._warmings = 0
         self._is_looked_at = False
-        """Whether the acquiring part is finished."""
+        """Whether acquiring records is finished."""
         self._is_late = False
         """Whether the wait time is over: respond with what is available."""
         self._is_over = False

@@ -143,7 +143,8 @@ class SharePartitionLeader:
         self._broker.spawn(self._find_beginning())
 
     async def _find_beginning(self) -> None:
-        """Find the start offset of a group that never read this partition, and persist it for later leaders."""
+        """Find the start offset of a group that has not read this partition before, and persist it for later
+        leaders."""
         try:
             offset = await self.settings.reset.offset_in(self._broker, self.partition)
         except ApiError as error:
@@ -204,7 +205,7 @@ class SharePartitionLeader:
 
     @property
     def machine(self) -> SharePartition | None:
-        """For the metrics and the simulator."""
+        """The state machine, for metrics and the simulator."""
         return self._machine
 
     # Completing waiting fetches

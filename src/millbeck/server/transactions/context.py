@@ -1,4 +1,4 @@
-"""The parts of a node that transactions reach beyond their coordinator: other brokers, and shards of other rooms."""
+"""The context of transactions: connections to other brokers, and shards of the group and transaction coordinators."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ T = TypeVar("T")
 
 
 class GroupMarkers(Protocol):
-    """What markers need of the group coordinator."""
+    """The part of the group coordinator that markers need."""
 
     def end_transaction(self, index: int, end: TransactionEnd, reply: ResponseCallback[bool]) -> None: ...
 
 
 class TransactionShards(Protocol):
-    """What the verification of writes needs of the transaction coordinator."""
+    """The part of the transaction coordinator that the verification of writes needs."""
 
     def partition_for(self, key: str) -> int: ...
 

@@ -44,7 +44,8 @@ def compact(
     on_progress: OnProgress | None = None,
     open_source: Callable[[SourceSegment], SourceFile] | None = None,
 ) -> CompactionResult:
-    """Run one round. ``open_source`` is the plan's when its leases can be used; otherwise files are opened by name.
+    """Run one round. ``open_source`` opens the plan's leased files if the job runs in the same process; otherwise files
+    are opened by name.
 
     Raises `UncleanableLog`, `SourceRemoved`, `CompactionCancelled` or OSError; it then leaves no ``.cleaned`` file.
     """
@@ -108,8 +109,8 @@ class _Compaction:
     def _make_room(self) -> None:
         """Remove, durably, the leftovers of an interrupted compaction before a new one begins.
 
-        At startup a ``.cleaned`` file means that swaps of segments from its offset on must not be completed. A stale
-        file must not be applied to a later swap, nor a new one to an earlier swap.
+        At startup a ``.cleaned`` file means that swaps of segments from its offset on must not be completed. So files
+        of an old compaction must not remain beside those of a new one.
         """
         files, directory = self._files, self._job.directory
         for name in files.names(directory):

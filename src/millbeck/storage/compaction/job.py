@@ -84,10 +84,10 @@ class CompactionJob:
     """Every segment below ``upper_offset``, including the clean ones."""
     first_dirty_offset: int
     upper_offset: int
-    """Nothing at or above it is read or changed; a segment begins there."""
+    """The end of the round: nothing at or above it is read or changed. It is the base offset of a segment."""
     aborted: tuple[AbortedTransaction, ...]
     producers: dict[int, LastProducerBatch]
-    """By producer id."""
+    """The last batch of each live producer, by producer id."""
     now_ms: int
     delete_retention_ms: int
     segment_size_max: int
@@ -105,12 +105,12 @@ class NewSegment:
 
     base_offset: int
     source_count: int
-    """The number of source segments, in order, that it replaces."""
+    """The number of consecutive source segments that it replaces."""
     size: int
     max_timestamp: int
     max_timestamp_offset: int
     has_aborted: bool
-    """Whether it has a ``.txnindex`` file."""
+    """Whether the new segment has a ``.txnindex`` file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,13 +126,14 @@ class CompactionStats:
     """Counters of one round, for metrics and the log."""
 
     bytes_mapped: int = 0
-    """Read by the first pass, which builds the offset map."""
+    """Bytes read by the first pass, which builds the offset map."""
     bytes_read: int = 0
-    """Read by the second pass, which rewrites."""
+    """Bytes read by the second pass, which rewrites the segments."""
     bytes_written: int = 0
     records_mapped: int = 0
     records_read: int = 0
-    """Records examined one by one; records of batches above the offset map are copied unexamined and not counted."""
+    """Records examined one by one; batches above the offset map are copied as they are, and their records are not
+    counted."""
     records_dropped: int = 0
     batches_read: int = 0
     batches_dropped: int = 0

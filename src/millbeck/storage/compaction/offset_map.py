@@ -26,7 +26,7 @@ class OffsetMap:
     __slots__ = ("_key_bytes", "dead", "first_offset", "latest", "latest_offset", "limit_bytes")
 
     def __init__(self, first_offset: int, limit_bytes: int) -> None:
-        """``first_offset`` is where the dirty part begins."""
+        """``first_offset`` is the first dirty offset."""
         self.first_offset = first_offset
         self.limit_bytes = limit_bytes
         self.latest: dict[bytes, int] = {}
@@ -34,7 +34,7 @@ class OffsetMap:
         self.dead = bytearray()
         """One byte per record, indexed by its number: non-zero when a later record supersedes it."""
         self.latest_offset = first_offset - 1
-        """The last offset in the map; the map decides nothing about higher offsets."""
+        """The last offset in the map; records with higher offsets are kept."""
         self._key_bytes = 0
 
     @property

@@ -75,7 +75,7 @@ class Output:
         self._file.truncate(0)
 
     def note(self, last_offset: int, max_timestamp: int, size: int) -> None:
-        """Index the next batch; a call of `add` follows with its bytes, or with those of a run of batches."""
+        """Index the next batch; `add` is then called with its bytes, or with those of several batches at once."""
         if max_timestamp > self._max_timestamp:
             self._max_timestamp = max_timestamp
             self._max_timestamp_offset = last_offset

@@ -176,7 +176,7 @@ class CompactionPlan:
         self.segments = segments
         """The segments of the job's sources, in the same order."""
         self.generation = log.durability.generation
-        """It changes when the log is truncated: the same segments then hold other batches."""
+        """The log's truncation count: after a truncation the same segments hold other batches."""
         self._handles = {segment.handle.path: segment.handle for segment in segments}
         """Kept here because truncation gives a segment a new handle."""
         self._leased: list[CachedFile] = []

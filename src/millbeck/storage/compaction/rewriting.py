@@ -42,7 +42,7 @@ from millbeck.storage.time_index import NO_TIMESTAMP
 
 _NO_HORIZON: Final = -1
 _CLEAN: Final = -(1 << 62)
-"""Number of a clean record: below that of every dirty one."""
+"""The number of every clean record; lower than that of any dirty record."""
 
 
 class Rewriter:

@@ -381,7 +381,7 @@ def test_a_failed_sync_is_fatal_and_never_retried(metadata_node: Any) -> None:
     async def scenario() -> None:
         driver = await metadata_node.started()
         metadata_node.disk.fail_next(DiskCall.SYNC, path_part=LOG)
-        with pytest.raises(MetadataLogFailed, match="can not be committed"):
+        with pytest.raises(MetadataLogFailed, match="a committed metadata record cannot be applied"):
             await driver.submit(create("a"))
         with pytest.raises(MetadataLogFailed):
             await driver.submit(create("b"))
@@ -397,7 +397,7 @@ def test_a_failed_write_is_fatal(metadata_node: Any) -> None:
     async def scenario() -> None:
         driver = await metadata_node.started()
         metadata_node.disk.fail_next(DiskCall.WRITE, path_part=LOG, error=errno.ENOSPC)
-        with pytest.raises(MetadataLogFailed, match="can not be written"):
+        with pytest.raises(MetadataLogFailed, match="cannot be written"):
             await driver.submit(create("a"))
         assert len(metadata_node.fatal) == 1
         assert driver.log.end_offset == 4

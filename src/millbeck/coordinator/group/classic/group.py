@@ -45,8 +45,8 @@ class ClassicGroup:
         self.state = GroupState.EMPTY
         self.previous_state = GroupState.DEAD
         self.state_timestamp_ms = now_ms
-        """When the group entered its state; -1 if it was loaded from a record before version 2, which lacks the
-        field."""
+        """The time at which the group entered its state; -1 if it was loaded from a record before version 2, which
+        lacks the field."""
         self.generation_id = 0
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
@@ -61,7 +61,8 @@ class ClassicGroup:
         self.pending_syncs: dict[str, None] = {}
         """Members of this generation that have not sent SyncGroup yet."""
         self.subscribed_topics: frozenset[str] | None = None
-        """None if unknown: the group is not a consumer group, or the subscription cannot be decoded."""
+        """The subscribed topics; None if unknown, because the group is not a consumer group or the subscription cannot
+        be decoded."""
         self.assigning_generation_id = NO_GENERATION
         """The generation whose assignment is being written to the log; it must not be written a second time."""
         self.has_new_member = False

@@ -35,7 +35,7 @@ class Client:
 
     client_id: str
     host: str
-    """In Kafka's format: a slash and the address."""
+    """The client's address with a leading slash, as in Kafka."""
 
 
 class JoinGroupHandler:

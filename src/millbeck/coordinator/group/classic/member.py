@@ -32,7 +32,7 @@ class ClassicMember:
     protocols: Protocols
     assignment: bytes = b""
     is_new: bool = False
-    """The member has joined but was never told its member id, so it cannot send heartbeats yet."""
+    """Whether the member has joined but has not received its member id yet, so that it cannot send heartbeats."""
     join_reply: ResponseCallback[JoinGroupResponse] | None = None
     join_version: int = 0
     sync_reply: ResponseCallback[SyncGroupResponse] | None = None

@@ -1,9 +1,9 @@
 """Members of the classic protocol inside a consumer group: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
-During a migration the members of a group use both protocols. To a classic member the group looks like a classic group
-in which it is never the leader: it sends its subscription and owned partitions in JoinGroup, gets its assignment from
-SyncGroup at once, and its heartbeats fail with REBALANCE_IN_PROGRESS whenever the group's or its own assignment has
-changed. Its generation is its member epoch.
+During a migration the members of a group use both protocols. A classic member sees a classic group in which it is never
+the leader: it sends its subscription and owned partitions in JoinGroup, gets its assignment from SyncGroup at once, and
+its heartbeats fail with REBALANCE_IN_PROGRESS whenever the group's or its own assignment has changed. Its generation is
+its member epoch.
 """
 
 from __future__ import annotations

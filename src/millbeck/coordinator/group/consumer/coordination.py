@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 GroupResult = Result[GroupRecord, Any]
 
 OFFLOAD_SIZE_MIN = 2000
-"""Sum of members and partitions from which on the target is computed off the event loop."""
+"""If members and partitions together are at least this many, the target is computed off the event loop."""
 HASTY_INTERVAL_MS = 1000
 """Heartbeat interval of a member that waits for a target or for partitions."""
 REGEX_REFRESH_PAUSE_MS = 10_000

@@ -66,7 +66,7 @@ class ConsumerGroup:
         self.seen_version = -1
         """Version of the cluster metadata the subscribed topics were last compared with."""
         self.assigned_at_ms: int | None = None
-        """When this coordinator last computed the target assignment."""
+        """The time at which this coordinator last computed the target assignment."""
         self.is_assigning = False
         """Whether a target assignment is being computed off the event loop."""
         self.is_resolving = False

@@ -70,7 +70,7 @@ class ConsumerMember:
     revoking: Assignment = field(default_factory=dict)
     """Partitions the member must revoke and may still be using."""
     assignment_epochs: Mapping[tuple[Uuid, int], int] = field(default_factory=dict)
-    """The member epoch at which each partition was assigned; if missing, the current one (KIP-1251)."""
+    """The member epoch at which each partition was assigned (KIP-1251); a missing entry means the current epoch."""
 
     @property
     def uses_classic_protocol(self) -> bool:

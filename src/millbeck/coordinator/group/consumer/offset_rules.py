@@ -1,7 +1,8 @@
 """Validates offset commits and fetches of a consumer group by member id and epoch.
 
-A member may commit with an earlier epoch for partitions it owned at that epoch and still owns or has not revoked yet:
-it need not have heard of a rebalance that did not touch them (KIP-1251). A request is accepted or rejected as a whole.
+A member may commit with an earlier epoch for partitions that it owned at that epoch and still owns or has not revoked
+yet, since it may not know yet of a rebalance that left them unchanged (KIP-1251). A request is accepted or rejected as
+a whole.
 """
 
 from __future__ import annotations

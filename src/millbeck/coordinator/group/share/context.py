@@ -10,7 +10,7 @@ from millbeck.kernel.ids import Uuid
 
 
 class TopicShape(Protocol):
-    """The properties of a topic that are needed here."""
+    """The properties of a topic that share groups need."""
 
     @property
     def topic_id(self) -> Uuid: ...

@@ -30,7 +30,7 @@ DEAD: Final = "Dead"
 STATES: Final = (EMPTY, STABLE, DEAD)
 
 Assignment = Mapping[Uuid, tuple[int, ...]]
-"""Partitions by topic id, both ascending."""
+"""Partitions by topic id; topic ids and partitions ascend."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,7 +62,7 @@ class ShareGroupMembership:
         self._settings = settings
         self._seen_versions: dict[str, int] = {}
         self._asked_ms: dict[str, int] = {}
-        """When the initialization of a group's share partitions was last requested."""
+        """The time at which the initialization of a group's share partitions was last requested."""
         self.rebalance_count = 0
 
     def settings_of(self, group_id: str) -> MembershipSettings:

@@ -164,5 +164,6 @@ class Acquisition:
 
 
 def _is_last_delivery(run: InFlightBatch, limit: int) -> bool:
-    """Whether this is the records' last delivery; with a limit of two, that is not treated as suspicious."""
+    """Whether this is the records' last delivery; always False with a limit of two, where every second delivery would
+    be."""
     return limit > SPARING_COUNT_MIN and run.delivery_count == limit - 1

@@ -15,7 +15,7 @@ from millbeck.coordinator.share.states import StateBatch
 
 
 class StateTransition:
-    """``batches`` are the new states; they need not be sorted."""
+    """A state transition; ``batches`` are the new states and need not be sorted."""
 
     __slots__ = ("batches", "is_applied", "rejected")
 
@@ -45,5 +45,5 @@ class PartitionWrite(NamedTuple):
 
     start_offset: int
     delivery_complete_count: int
-    """Number of records from ``start_offset`` on that are final already (KIP-1226)."""
+    """The number of records at or after ``start_offset`` that are in a final state (KIP-1226)."""
     batches: list[StateBatch]

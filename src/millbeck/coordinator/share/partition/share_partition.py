@@ -219,7 +219,8 @@ class SharePartition:
     # Dead letters
 
     def give_up(self, run: InFlightBatch) -> None:
-        """Archive an available record at the delivery limit: the limit was lowered since."""
+        """Archive an available record that is at the delivery limit, because the limit was lowered after its last
+        delivery."""
         self.put(run, self._given_up_state())
         if run.state is RecordState.ARCHIVING:
             self._given_up.append(StateBatch(run.first, run.last, run.state, run.delivery_count))

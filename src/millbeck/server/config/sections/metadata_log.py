@@ -42,8 +42,8 @@ class MetadataLogOptions(Section):
         STRING,
         None,
         internal=True,
-        doc="The newest metadata.version that this node reports as supported, such as 4.2-IV1, to test a rolling "
-        "upgrade with nodes of one release. Not set: the newest version.",
+        doc="The newest metadata.version that this node reports as supported, such as 4.2-IV1. Used to test a "
+        "rolling upgrade with nodes of a single release. Not set: the newest version.",
     )
     snapshot_after_bytes = option(
         "metadata.log.max.record.bytes.between.snapshots",

@@ -20,7 +20,7 @@ class QuotaOptions(Section):
         1,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="The length of such a sample, in seconds.",
+        doc="The length of one of these samples, in seconds.",
     )
     controller_quota_window_num = option(
         "controller.quota.window.num",
@@ -28,7 +28,8 @@ class QuotaOptions(Section):
         11,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="The number of samples of controller mutation quotas: their bucket holds what comes in all of them.",
+        doc="The number of samples of controller mutation quotas: a client may use the rate of that many samples "
+        "in one burst.",
     )
     controller_quota_window_size_seconds = option(
         "controller.quota.window.size.seconds",
@@ -36,7 +37,7 @@ class QuotaOptions(Section):
         1,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="The length of such a sample, in seconds.",
+        doc="The length of one of these samples, in seconds.",
     )
     replication_quota_window_num = option(
         "replication.quota.window.num",
@@ -52,7 +53,7 @@ class QuotaOptions(Section):
         1,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="The length of such a sample, in seconds.",
+        doc="The length of one of these samples, in seconds.",
     )
     alter_log_dirs_replication_quota_window_num = option(
         "alter.log.dirs.replication.quota.window.num",
@@ -68,7 +69,7 @@ class QuotaOptions(Section):
         1,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="The length of such a sample, in seconds.",
+        doc="The length of one of these samples, in seconds.",
     )
     client_quota_callback_class = option(
         "client.quota.callback.class",

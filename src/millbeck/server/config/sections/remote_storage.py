@@ -157,14 +157,14 @@ class RemoteReadOptions(Section):
         INT,
         11,
         valid=at_least(1),
-        doc="The number of samples of that rate. Takes effect with tiered storage.",
+        doc="The number of samples over which that rate is measured. Takes effect with tiered storage.",
     )
     fetch_quota_window_seconds = option(
         "remote.log.manager.fetch.quota.window.size.seconds",
         INT,
         1,
         valid=at_least(1),
-        doc="The length of such a sample in seconds. Takes effect with tiered storage.",
+        doc="The length of one of these samples in seconds. Takes effect with tiered storage.",
     )
 
 
@@ -250,12 +250,12 @@ class RemoteCopyOptions(Section):
         INT,
         11,
         valid=at_least(1),
-        doc="The number of samples of that rate. Takes effect with tiered storage.",
+        doc="The number of samples over which that rate is measured. Takes effect with tiered storage.",
     )
     copy_quota_window_seconds = option(
         "remote.log.manager.copy.quota.window.size.seconds",
         INT,
         1,
         valid=at_least(1),
-        doc="The length of such a sample in seconds. Takes effect with tiered storage.",
+        doc="The length of one of these samples in seconds. Takes effect with tiered storage.",
     )

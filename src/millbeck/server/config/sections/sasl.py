@@ -27,7 +27,7 @@ class SaslOptions(Section):
         ("GSSAPI",),
         valid=distinct(),
         update=Update.PER_BROKER,
-        doc="The SASL mechanisms clients may use, of PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. May be set per listener.",
+        doc="The SASL mechanisms that clients may use: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. May be set per listener.",
     )
     jaas_config = option(
         "sasl.jaas.config",

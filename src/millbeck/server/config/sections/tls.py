@@ -27,7 +27,7 @@ class SslOptions(Section):
         None,
         update=Update.PER_BROKER,
         doc="The private key and certificate chain of an SSL listener, and of this node when it connects to others: a "
-        "PEM file with both, a PKCS #12 or a JKS store. The format is told by the content. The file is watched "
+        "PEM file with both, a PKCS #12 or a JKS store. The format is detected from the content. The file is watched "
         "(millbeck.ssl.reload.interval.ms).",
     )
     ssl_keystore_type = option(
@@ -35,7 +35,8 @@ class SslOptions(Section):
         STRING,
         "JKS",
         update=Update.PER_BROKER,
-        doc="The format of the keystore: PEM, PKCS12 or JKS. Accepted for compatibility: the content tells it.",
+        doc="The format of the keystore: PEM, PKCS12 or JKS. Accepted for compatibility: the format is detected "
+        "from the content.",
     )
     ssl_keystore_password = option(
         "ssl.keystore.password",
@@ -99,8 +100,8 @@ class SslOptions(Section):
         STRING,
         None,
         update=Update.PER_BROKER,
-        doc="PEM file with certificate revocation lists: a client's or node's certificate must be covered by one, and "
-        "not be on it. The file is watched.",
+        doc="PEM file with certificate revocation lists. A certificate of a client or node is accepted only if a "
+        "list of its issuer is in the file and does not contain it. The file is watched.",
     )
     ssl_client_auth = option(
         "ssl.client.auth",
@@ -132,7 +133,8 @@ class SslOptions(Section):
         valid=distinct(),
         update=Update.PER_BROKER,
         doc="The enabled cipher suites of TLS 1.2 by Java's names, such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256; "
-        "empty: the TLS library's. Those of TLS 1.3 cannot be chosen and are all enabled; naming one is an error.",
+        "empty: the TLS library's defaults. The cipher suites of TLS 1.3 cannot be chosen: all are enabled, and "
+        "naming one is an error.",
     )
     ssl_endpoint_identification_algorithm = option(
         "ssl.endpoint.identification.algorithm",
@@ -212,5 +214,5 @@ class TlsReloadOptions(Section):
         10_000,
         valid=at_least(100),
         importance=Importance.LOW,
-        doc="How often the files of keys, certificates and revocation lists are looked at for changes.",
+        doc="The interval between checks whether the files of keys, certificates and revocation lists have changed.",
     )

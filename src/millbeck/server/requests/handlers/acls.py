@@ -1,10 +1,10 @@
 """DescribeAcls, CreateAcls, DeleteAcls.
 
 Behaviour
-- Without an authorizer ACLs would have no effect: SECURITY_DISABLED, in each result.
+- Without an authorizer ACLs would have no effect, so each result is SECURITY_DISABLED.
 - Brokers forward CreateAcls and DeleteAcls to the active controller. DescribeAcls is answered by any node from its own
   metadata, so it may lag behind a creation that was just acknowledged.
-- Creating an ACL that exists is no error, and neither is deleting none.
+- Creating an ACL that exists is not an error, and neither is a deletion that matches no ACL.
 - CIDR networks and host names are stored as the host of an ACL, as in Kafka 4.3, and match no client.
 Versions
 - 2: user principals of other types. 3: resource type USER.

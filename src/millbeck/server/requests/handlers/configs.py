@@ -75,8 +75,8 @@ def _check_may(call: Call, operation: Operation, resource_type: int, name: str) 
 
 
 def _altering(call: Call, resource_type: int) -> Operation:
-    """What changing a resource takes; a controller's own loggers are for those that act for the cluster, as in
-    Kafka."""
+    """The authorization for changing a resource; as in Kafka, changing a controller's loggers takes an operation on the
+    cluster."""
     connection = call.connection
     is_direct = isinstance(call, Call) and connection.listener.is_controllers
     is_logger = resource_type == ConfigType.BROKER_LOGGER

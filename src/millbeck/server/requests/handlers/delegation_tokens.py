@@ -1,12 +1,12 @@
 """CreateDelegationToken, RenewDelegationToken, ExpireDelegationToken, DescribeDelegationToken.
 
 Behaviour
-- Only clients that have proved who they are may ask: not on PLAINTEXT listeners, not by TLS without a certificate, and
-  not with a delegation token. The broker that the client is connected to looks at that before it forwards.
+- Only authenticated clients may send these requests: not on PLAINTEXT listeners, not over TLS without a certificate,
+  and not with a delegation token. The broker that the client is connected to checks this before it forwards the
+  request.
 - Brokers forward changes to the active controller; descriptions are answered by any broker from its own metadata.
-- A token of another owner needs CREATE_TOKENS on that user. Owners, requesters and renewers see a token; others with
-  DESCRIBE on it, or with DESCRIBE_TOKENS on its owner.
-Versions
+- A token of another owner needs CREATE_TOKENS on that user. Owners, requesters and renewers may describe a token;
+  others need DESCRIBE on it, or DESCRIBE_TOKENS on its owner. Versions
 - 3: create tokens for another owner (KIP-373).
 """
 
@@ -45,11 +45,11 @@ from millbeck.wire.messages.authentication import (
 
 _NO_TIME = -1
 _NAMES_REQUESTER = 3
-"""The first version whose responses say who asked for a token."""
+"""The first version whose responses contain the requester of a token."""
 
 
 def check_client(call: Call) -> None:
-    """Raise for a client that may not ask for tokens, whoever it is."""
+    """Raise for a client that may not create tokens because of how it authenticated."""
     address, principal = call.connection.listener.address, call.principal
     is_proved = address.has_sasl or (address.is_encrypted and principal != ANONYMOUS)
     if principal.is_token or not is_proved:
@@ -132,7 +132,7 @@ async def handle_expire_delegation_token(
         Need(
             Operation.DESCRIBE,
             ResourceType.DELEGATION_TOKEN,
-            when="a token of others; left out if denied",
+            when="a token of another owner; left out if denied",
         )
         | Need(Operation.DESCRIBE_TOKENS, ResourceType.USER)
     ],

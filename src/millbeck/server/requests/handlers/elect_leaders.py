@@ -1,8 +1,8 @@
 """ElectLeaders: elect leaders of partitions on demand.
 
 Behaviour
-- Each named partition has its own result; without names all partitions are tried, and those that need no election are
-  left out.
+- Each named partition has its own result. Without names all partitions are elected, and those that need no election are
+  left out of the response.
 - Preferred: elects the first replica if it is in sync and alive. Unclean: elects any live replica of a partition
   without a leader, whatever the topic's config; records may be lost.
 Versions

@@ -57,7 +57,7 @@ def _refusal(code: int) -> InitProducerIdResponse:
     22,
     needs=[
         Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, when="the request has a transactional id"),
-        Need(Operation.TWO_PHASE_COMMIT, ResourceType.TRANSACTIONAL_ID, when="two-phase commit is asked for"),
+        Need(Operation.TWO_PHASE_COMMIT, ResourceType.TRANSACTIONAL_ID, when="two-phase commit is requested"),
         Need(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, when="the request has no transactional id")
         | Need(Operation.WRITE, ResourceType.TOPIC, when="on at least one topic"),
     ],

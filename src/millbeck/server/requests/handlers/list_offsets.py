@@ -61,8 +61,8 @@ OFFSET_NOT_AVAILABLE_FROM: Final = 5
 CONSUMER: Final = -1
 DEBUGGING: Final = -2
 WARMINGS_MAX: Final = 8
-"""How often a thread reads missing data of one partition into the page cache; then the lookup goes on as if all were
-cached."""
+"""The maximum number of times a thread reads missing data of one partition into the page cache; after that the lookup
+goes on as if everything were cached."""
 
 log = logging.getLogger(__name__)
 

@@ -80,7 +80,8 @@ def _replica(call: Call, replica: ReplicaDescription) -> QuorumReplica:
 
 
 def _nodes(call: Call, quorum: QuorumDescription) -> list[QuorumNode]:
-    """The listeners of the voters; a node that is alone may have none, and then gives the address it was asked at."""
+    """The listeners of the voters; a single node may have none, and then returns the address that the client connected
+    to."""
     if not quorum.endpoints:
         host, port = call.broker.address_for(call.connection)
         return [QuorumNode(call.broker.node_id, [QuorumListener(call.connection.listener.address.name, host, port)])]

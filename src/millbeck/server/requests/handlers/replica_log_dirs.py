@@ -1,7 +1,8 @@
 """AlterReplicaLogDirs: move replicas between the log directories of this node.
 
 Behaviour
-- The response means that a move has started or that there is nothing to move; DescribeLogDirs shows its progress.
+- A successful response means that the move has started or that there is nothing to move; DescribeLogDirs shows its
+  progress.
 - A directory that is not in ``log.dirs`` is LOG_DIR_NOT_FOUND, a partition without a replica here
   REPLICA_NOT_AVAILABLE, an offline directory or replica KAFKA_STORAGE_ERROR.
 Versions

@@ -1,6 +1,6 @@
-"""SaslHandshake and SaslAuthenticate as ordinary requests: on listeners without SASL, or out of turn.
+"""Handle SaslHandshake and SaslAuthenticate as ordinary requests: on listeners without SASL, or after authentication.
 
-A listener with SASL handles both before they get here (`requests.authentication`). The APIs are in ApiVersions of every
+A listener with SASL handles both before they get here (`requests.authentication`). ApiVersions lists both APIs on every
 listener, as in Kafka.
 """
 

@@ -4,10 +4,10 @@ Behaviour
 - Brokers forward changes to the active controller; descriptions are answered by any broker from its own metadata, so
   they may lag behind a change that was just acknowledged.
 - A description has mechanisms and iterations, and nothing from which a password could be guessed.
-- A client that is not allowed to describe is answered in every case; Kafka 4.3.1 does not answer one that asks for all
-  users.
-- A client that logged in with a delegation token may not change credentials: with a password of its own it would
-  outlive the token.
+- A client that is not authorized to describe always gets an error response; Kafka 4.3.1 does not respond to one that
+  requests all users.
+- A client that logged in with a delegation token may not change credentials: with a new password it could log in after
+  the token has expired.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _UNKNOWN: Final = "Attempt to describe a user credential that does not exist: "
 def describe_error(
     request: DescribeUserScramCredentialsRequest | None, version: int, error: ApiError
 ) -> DescribeUserScramCredentialsResponse:
-    """As in Kafka an error without a name for each user that was named."""
+    """As in Kafka, one error result without a user name for each requested user."""
     users = [] if request is None else request.users or []
     results = [DescribeUserScramCredentialsResult("", error.code, None) for _ in users]
     return DescribeUserScramCredentialsResponse(error_code=error.code, error_message=error.message, results=results)
@@ -83,7 +83,7 @@ def _described(
 def alter_error(
     request: AlterUserScramCredentialsRequest | None, version: int, error: ApiError
 ) -> AlterUserScramCredentialsResponse | None:
-    """The error for each user of the request, once."""
+    """The same error for each user of the request, each user once."""
     if request is None:
         return None
     names = dict.fromkeys([*(each.name for each in request.deletions), *(each.name for each in request.upsertions)])

@@ -106,7 +106,8 @@ async def handle_create_topics(call: Call, request: CreateTopicsRequest) -> Crea
 
 
 def _mutations(call: Call, strict_from: int) -> Mutations:
-    """What this client may change; requests of older versions are never refused for it."""
+    """The client's controller mutation quota for this request; requests of older versions are never refused because of
+    it."""
     quotas = call.broker.quotas
     return UNLIMITED if quotas is None else quotas.mutations(call, is_strict=call.version >= strict_from)
 
@@ -135,7 +136,7 @@ def delete_error(request: DeleteTopicsRequest | None, version: int, error: ApiEr
         Need(
             Operation.DESCRIBE,
             ResourceType.TOPIC,
-            when="to be told the name of a topic given by id",
+            when="to see the name of a topic given by id",
             denied="the name is null",
         ),
     ],
@@ -173,7 +174,8 @@ def _partitions_of(call: Call, state: DeleteTopicState) -> int:
 
 
 def _deletion_refusal(call: Call, state: DeleteTopicState) -> DeletableTopicResult | None:
-    """Who may describe a topic is told that it does not exist, by the controller; others are refused all the same."""
+    """The error for a topic that the client may not delete. A client that may describe it gets the controller's answer,
+    which says whether it exists; others are refused in both cases."""
     name, topics = state.name, call.broker.image.topics
     if name is None:
         topic = topics.with_id(state.topic_id)

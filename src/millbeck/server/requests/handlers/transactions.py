@@ -10,7 +10,7 @@ Versions
   version 2.
 - EndTxn 5 is transaction version 2: the epoch is bumped, and the response has the producer id and epoch to continue
   with.
-- Below version 2, PRODUCER_FENCED is answered as INVALID_PRODUCER_EPOCH.
+- Below version 2, INVALID_PRODUCER_EPOCH is returned instead of PRODUCER_FENCED.
 - ListTransactions 1: filter by duration. 2: filter by pattern.
 """
 
