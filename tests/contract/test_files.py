@@ -264,3 +264,11 @@ def test_only_real_files_have_descriptors(machine: Machine) -> None:
     file = machine.files.open(f"{machine.directory}/a", OpenMode.WRITE)
     assert (file.descriptor() is None) == (machine.kind == "simulated")
     assert file.path == f"{machine.directory}/a"
+
+
+def test_a_private_file_is_written_like_any_other(machine: Machine) -> None:
+    path = f"{machine.directory}/secret"
+    file = machine.files.open(path, OpenMode.WRITE_PRIVATE)
+    file.write([b"secret"], 0)
+    file.close()
+    assert _content(machine, path) == b"secret"

@@ -70,19 +70,21 @@ def _new_records(
         while entry_id in image.acls.by_id or entry_id in used:
             entry_id = randomness.uuid()
         used.add(entry_id)
-        records.append(
-            AccessControlEntryRecord(
-                id=entry_id,
-                resource_type=entry.resource_type,
-                resource_name=entry.resource_name,
-                pattern_type=entry.pattern_type,
-                principal=entry.principal,
-                host=entry.host,
-                operation=entry.operation,
-                permission_type=entry.permission_type,
-            )
-        )
+        records.append(record_of(entry, entry_id))
     return records
+
+
+def record_of(entry: AccessControlEntry, entry_id: Uuid) -> AccessControlEntryRecord:
+    return AccessControlEntryRecord(
+        id=entry_id,
+        resource_type=entry.resource_type,
+        resource_name=entry.resource_name,
+        pattern_type=entry.pattern_type,
+        principal=entry.principal,
+        host=entry.host,
+        operation=entry.operation,
+        permission_type=entry.permission_type,
+    )
 
 
 def _checked(creation: AclCreation) -> AccessControlEntry:

@@ -185,7 +185,8 @@ class HostFiles:
 
     def open(self, path: str, mode: OpenMode) -> HostFile:
         flags = os.O_RDONLY if mode is OpenMode.READ else os.O_RDWR | os.O_CREAT
-        return HostFile(path, os.open(path, flags | os.O_CLOEXEC, 0o644), is_linux=self._is_linux)
+        permissions = 0o600 if mode is OpenMode.WRITE_PRIVATE else 0o644
+        return HostFile(path, os.open(path, flags | os.O_CLOEXEC, permissions), is_linux=self._is_linux)
 
     def names(self, directory: str) -> list[str]:
         return sorted(os.listdir(directory))

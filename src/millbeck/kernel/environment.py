@@ -63,6 +63,7 @@ class Randomness(Protocol):
 class OpenMode(Enum):
     READ = "read"  # the file must exist
     WRITE = "write"  # read and write; created when missing
+    WRITE_PRIVATE = "write private"  # as WRITE; a file that is created can be read by its owner only
 
 
 class File(Protocol):

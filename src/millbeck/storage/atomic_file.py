@@ -28,19 +28,21 @@ def make_directory_durably(files: Files, path: str) -> None:
             files.sync_directory(parent_of(created))
 
 
-def replace_file(files: Files, path: str, content: bytes) -> None:
+def replace_file(files: Files, path: str, content: bytes, *, is_private: bool = False) -> None:
     """Replace the content of ``path`` atomically and durably. Raises OSError; the old content stays until the
-    rename.
+    rename. A private file can be read by its owner only.
     """
     temporary = path + TEMPORARY_SUFFIX
-    write_file(files, temporary, content, sync=True)
+    if is_private and files.exists(temporary):
+        files.unlink(temporary)  # it keeps the permissions that it has
+    write_file(files, temporary, content, sync=True, is_private=is_private)
     files.rename(temporary, path)
     files.sync_directory(parent_of(path))
 
 
-def write_file(files: Files, path: str, content: bytes, *, sync: bool) -> None:
+def write_file(files: Files, path: str, content: bytes, *, sync: bool, is_private: bool = False) -> None:
     """Create or overwrite ``path`` in place; not atomic."""
-    file = files.open(path, OpenMode.WRITE)
+    file = files.open(path, OpenMode.WRITE_PRIVATE if is_private else OpenMode.WRITE)
     try:
         file.truncate(0)
         if content:

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from millbeck.testing.cluster_processes import Cluster, cluster
     from millbeck.testing.container import KafkaContainer
     from millbeck.testing.registry_process import registry
+    from millbeck.testing.secure_broker import SecureBroker
 
-__all__ = ["Broker", "BrokerFailed", "Cluster", "KafkaContainer", "broker", "cluster", "registry"]
+__all__ = ["Broker", "BrokerFailed", "Cluster", "KafkaContainer", "SecureBroker", "broker", "cluster", "registry"]
 
 _MODULES = {
     "Cluster": "cluster_processes",
     "KafkaContainer": "container",
+    "SecureBroker": "secure_broker",
     "cluster": "cluster_processes",
     "registry": "registry_process",
 }

@@ -16,9 +16,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, overload
+
+if TYPE_CHECKING:
+    from millbeck.testing.secure_broker import SecureBroker
 
 START_SECONDS_MAX: Final = 60.0
 STOP_SECONDS_MAX: Final = 30.0
@@ -42,12 +45,14 @@ class Broker:
         *,
         cluster_id: str | None = None,
         port: int = 0,
+        is_secure: bool = False,
     ) -> None:
         self.settings = dict(settings)
         self.is_temporary = directory is None
         self.directory = _new_directory() if directory is None else directory
         self.cluster_id = cluster_id
         self.port = port
+        self.is_secure = is_secure
         self.metrics_port = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._is_ready = False
@@ -90,6 +95,7 @@ class Broker:
             "metrics_port": self.metrics_port,
             "settings": self.settings,
             "cluster_id": self.cluster_id,
+            "is_secure": self.is_secure,
         }
         self._process = subprocess.Popen(
             # -P: modules in the tests' directory must not shadow the standard library.
@@ -176,21 +182,55 @@ class Broker:
                 pipe.close()
 
 
+@overload
+def broker(
+    settings: Mapping[str, object] | None = None,
+    /,
+    *,
+    data: str | os.PathLike[str] | None = None,
+    secure: Literal[True],
+    **keywords: object,
+) -> AbstractContextManager[SecureBroker]: ...
+@overload
+def broker(
+    settings: Mapping[str, object] | None = None,
+    /,
+    *,
+    data: str | os.PathLike[str] | None = None,
+    secure: object = False,
+    **keywords: object,
+) -> AbstractContextManager[Broker]: ...
 @contextmanager
 def broker(
-    settings: Mapping[str, object] | None = None, /, *, data: str | os.PathLike[str] | None = None, **keywords: object
-) -> Iterator[Broker]:
+    settings: Mapping[str, object] | None = None,
+    /,
+    *,
+    data: str | os.PathLike[str] | None = None,
+    secure: object = False,
+    **keywords: object,
+) -> Iterator[Any]:
     """A new node within a ``with`` block.
 
     Settings are Kafka's, with underscores for dots when given as keywords: ``broker(num_partitions=3)`` is
-    ``broker({"num.partitions": 3})``. With ``data`` the logs are kept in that directory and stay there.
+    ``broker({"num.partitions": 3})``. With ``data`` the logs are kept in that directory and stay there. With
+    ``secure`` clients connect by TLS and log in, and ACLs are in force (`SecureBroker`).
     """
-    running = Broker(settings_texts(settings, keywords), None if data is None else Path(data))
+    texts, directory = settings_texts(settings, keywords), None if data is None else Path(data)
+    running = _secure_broker(texts, directory) if secure else Broker(texts, directory)
     try:
         running.start()
         yield running
     finally:
         running.close()
+
+
+def _secure_broker(settings: Mapping[str, str], directory: Path | None) -> Broker:
+    from millbeck.host.certificate_authority import EXTRA, is_installed
+    from millbeck.testing.secure_broker import SecureBroker
+
+    if not is_installed():
+        raise BrokerFailed(f"secure=True needs a package that is not installed: {EXTRA}")
+    return SecureBroker(settings, directory)
 
 
 def settings_texts(settings: Mapping[str, object] | None, keywords: Mapping[str, object]) -> dict[str, str]:

@@ -19,13 +19,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from millbeck.host import real_environment
+from millbeck.host.local_names import LOOPBACK
 from millbeck.server.config import NodeConfig
+from millbeck.server.local.client_configs import PROTOCOL
 from millbeck.server.local.embedded import embedded_settings
 from millbeck.server.local.formatting import format_directories
 from millbeck.server.local.initial_quorum import InitialQuorum
+from millbeck.server.local.secured import SecuredCluster, secure
 from millbeck.server.node import Node, NodeSettings
 
 PARENT_CHECK_SECONDS: Final = 2.0
+HOST: Final = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +45,20 @@ class BrokerProcessConfig:
     settings: dict[str, str]
     cluster_id: str | None = None
     """The cluster id for formatting a new directory; None generates one."""
+    is_secure: bool = False
+    """With TLS, logins and ACLs; the parent reads the users' passwords from the directory."""
 
-    def config(self) -> NodeConfig:
-        embedded = embedded_settings(self.directory, host="127.0.0.1", port=self.port, metrics_port=self.metrics_port)
-        return NodeConfig(embedded | self.settings)
+    @property
+    def log_directory(self) -> str:
+        return f"{self.directory}/node-1" if self.is_secure else self.directory
+
+    def config(self, secured: SecuredCluster | None = None) -> NodeConfig:
+        protocol = "PLAINTEXT" if secured is None else PROTOCOL
+        embedded = embedded_settings(
+            self.log_directory, host=HOST, port=self.port, metrics_port=self.metrics_port, protocol=protocol
+        )
+        own = {} if secured is None else secured.node_settings(1)
+        return NodeConfig(embedded | own | self.settings)
 
 
 def main() -> None:
@@ -71,10 +85,22 @@ async def serve(order: BrokerProcessConfig) -> bool:
     await loop.connect_read_pipe(lambda: _ParentWatch(lambda: finish(True)), sys.stdin)
     watch = loop.create_task(_watch_parent(order.parent, lambda: finish(True)))
     environment = real_environment()
-    config = order.config()
+    secured = None
+    if order.is_secure:
+        is_formatted = environment.files.exists(f"{order.log_directory}/meta.properties")
+        secured = secure(environment, order.directory, node_ids=[1], hosts=LOOPBACK, is_formatted=is_formatted)
+    config = order.config(secured)
     # A node configured with a quorum that has lost its data must join that quorum, not create a new one.
     joins = InitialQuorum(controllers=()) if config.is_controller and config.quorum.bootstrap_servers else None
-    format_directories(environment, config, cluster_id=order.cluster_id, quorum=joins, ignore_formatted=True)
+    format_directories(
+        environment,
+        config,
+        cluster_id=order.cluster_id,
+        quorum=joins,
+        ignore_formatted=True,
+        users=() if secured is None else secured.users,
+        acls=() if secured is None else secured.acls,
+    )
     node = Node(environment, config, NodeSettings(manages_memory=True))
     await node.start()
     try:

@@ -4,6 +4,8 @@
 ``kafka_topic``     the name of a new topic, deleted after the test; configured by ``@pytest.mark.kafka_topic(...)``
 ``kafka_broker``    the node itself, to stop, kill or restart it, or for its metrics
 ``kafka_cluster``   three nodes of this test session, each of which can be stopped, killed, paused and restarted
+``kafka_secure``    a node with TLS, logins and ACLs of this test session; needs the extra ``millbeck[security]``
+``kafka_user``      a new user of that node, deleted after the test, with the configurations of its clients
 ``schema_registry_url``  the URL of a schema registry on that node; needs the extra ``millbeck[registry]``
 ``kafka_settings``  override it in a conftest.py (session scope) to start the nodes with other broker settings
 
@@ -19,8 +21,10 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 if TYPE_CHECKING:
+    from millbeck.server.local.client_configs import ClientConfigs
     from millbeck.testing.broker_process import Broker
     from millbeck.testing.cluster_processes import Cluster
+    from millbeck.testing.secure_broker import SecureBroker
 
 TOPIC_NAME_MAX: Final = 200
 """Kafka allows 249 characters."""
@@ -60,6 +64,30 @@ def schema_registry_url(kafka: str) -> Iterator[str]:
 
     with registry(kafka) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def kafka_secure(kafka_settings: Mapping[str, object]) -> Iterator[SecureBroker]:
+    """A node of the session whose clients connect by TLS and log in, and whose ACLs are in force."""
+    from millbeck.testing.broker_process import broker
+
+    with broker(kafka_settings, secure=True) as running:
+        yield running
+
+
+@pytest.fixture
+def kafka_user(kafka_secure: SecureBroker) -> Iterator[ClientConfigs]:
+    """A user of that node for this test, who may use every topic, group and transactional id."""
+    from uuid import uuid4
+
+    from millbeck.kernel.errors import ApiError
+
+    user = kafka_secure.create_user(f"user-{uuid4().hex[:8]}", may_use_everything=True)
+    yield user
+    try:
+        kafka_secure.delete_user(user.user)
+    except (ApiError, OSError):
+        pass  # The test has deleted it, or stopped the node.
 
 
 @pytest.fixture(scope="session")

@@ -74,6 +74,11 @@ class UpGroup(Command, click.Group):
     type=BROKER_SETTING,
     help="Any broker setting; can be repeated.",
 )
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="With TLS, logins and ACLs: makes certificates, users and files for clients.  [needs millbeck[security]]",
+)
 @click.option("--check", is_flag=True, help="Produce and consume a few records, print the result, and exit.")
 @click.option("-v", "--verbose", is_flag=True, help="Log to standard error.")
 @click.pass_context
@@ -88,6 +93,7 @@ def command(
     racks: str | None,
     failover: str,
     settings: tuple[str, ...],
+    secure: bool,
     check: bool,
     verbose: bool,
 ) -> None:
@@ -103,6 +109,7 @@ def command(
       millbeck up
       millbeck up --data /var/lib/millbeck --port 9092
       millbeck up --memory --port 0 --set num.partitions=4
+      millbeck up --secure
       millbeck up --nodes 3
       millbeck up --nodes 3 --racks a,b,c
       millbeck up status
@@ -110,6 +117,17 @@ def command(
     """
     if ctx.invoked_subcommand is not None:
         return
+    if not data:
+        raise click.UsageError("--data is empty: give a directory, or use --memory")
+    if not memory:
+        from millbeck.cli.nodes.up_directory import check_directory
+
+        check_directory(data, node_count=nodes, is_secure=secure)
+    if secure:
+        from millbeck.host.certificate_authority import EXTRA, is_installed
+
+        if not is_installed():
+            raise click.ClickException(f"--secure needs a package that is not installed: {EXTRA}")
     if nodes > 1:
         from millbeck.cli.nodes.up_cluster import parse_racks, run_cluster
 
@@ -127,6 +145,7 @@ def command(
                 settings=settings,
                 racks=parse_racks(racks, nodes) if racks is not None else (),
                 is_fast=failover == "fast",
+                is_secure=secure,
                 verbose=verbose,
             )
         finally:
@@ -138,15 +157,9 @@ def command(
     for option in ("racks", "failover"):
         if ctx.get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--{option} needs --nodes greater than 1")
-    if os.path.exists(os.path.join(data, "node-1", "meta.properties")) and not memory:
-        raise click.UsageError(
-            f"{data} holds the nodes of a cluster: give their number with --nodes, or use another --data"
-        )
     given = given_settings(ctx)
     if memory and given.count("log.dirs") > 1:
         raise click.UsageError("--memory and --data exclude each other")
-    if not data:
-        raise click.UsageError("--data is empty: give a directory, or use --memory")
     from millbeck.cli.commands.up_node import run_single_node
 
     run_single_node(
@@ -157,6 +170,7 @@ def command(
         metrics_port=metrics_port,
         settings=settings,
         given=given,
+        is_secure=secure,
         check=check,
         verbose=verbose,
     )

@@ -10,15 +10,18 @@ from typing import Final
 
 import click
 
-from millbeck.cli.commands.up_screen import address_of, screen
-from millbeck.cli.nodes.node_runner import ErrorHints, run_node
+from millbeck.cli.commands.up_screen import address_of, screen, secure_screen
+from millbeck.cli.nodes.node_runner import ErrorHints, check_address, run_node
 from millbeck.cli.nodes.ports import PortUnusable, check_port_is_free
 from millbeck.cli.nodes.running_nodes import announce
+from millbeck.cli.nodes.up_directory import node_directory, secure_nodes
 from millbeck.cli.nodes.up_registry import EXTRA, PORT, RegistryOnDemand, is_installed
 from millbeck.cli.settings import embedded_config
 from millbeck.kernel.environment import Environment
+from millbeck.server.local.client_configs import PROTOCOL
 from millbeck.server.local.embedded import embedded_settings
 from millbeck.server.local.formatting import format_directories
+from millbeck.server.local.secured import APP, SecuredCluster
 from millbeck.server.node import Node
 
 METRICS_PORT: Final = 9404
@@ -38,6 +41,7 @@ def run_single_node(
     metrics_port: int | None,
     settings: Sequence[str],
     given: Sequence[str],
+    is_secure: bool,
     check: bool,
     verbose: bool,
 ) -> None:
@@ -56,34 +60,38 @@ def run_single_node(
     registries: list[RegistryOnDemand] = []
     try:
         with ExitStack() as stack:
-            defaults = embedded_settings(directory, host=host, port=port, metrics_port=metrics_port)
+            secured = None
+            if is_secure:
+                # Checked before certificates are made.
+                check_address(host, port, ADVICE)
+                secured = secure_nodes(directory, [1], host=host)
+            defaults = _defaults(directory, secured, host=host, port=port, metrics_port=metrics_port)
             config = embedded_config(defaults, settings, os.environ, given=given)
-            if is_memory and config.directories != (directory,):
+            if is_memory and config.directories != (defaults["log.dirs"],):
                 raise click.UsageError(f"--memory and log.dirs={','.join(config.directories)} exclude each other")
 
             def prepare(environment: Environment) -> None:
-                format_directories(environment, config, ignore_formatted=True)
+                users, acls = ((), ()) if secured is None else (secured.users, secured.acls)
+                format_directories(environment, config, ignore_formatted=True, users=users, acls=acls)
 
             async def started(node: Node) -> bool:
                 if asked_metrics_port and node.metrics_port != asked_metrics_port:
                     raise click.ClickException(f"--metrics-port: {asked_metrics_port} is in use, choose another or 0")
+                address = address_of(node)
                 if check:
                     from millbeck.cli.nodes.self_check import produce_and_consume
 
-                    await produce_and_consume(node)
+                    await produce_and_consume(node, None if secured is None else secured.clients(APP, address).java)
                     return False
-                shown = ", ".join(config.directories)
-                if is_installed():
-                    # A free port goes with a free port.
-                    registry = RegistryOnDemand("127.0.0.1", PORT if port else 0, address_of(node))
-                    registries.append(registry)
-                    told = f"http://{registry.host}:{registry.port}"
+                if secured is not None:
+                    secured.write_client_files(node.environment.files, address)
+                    shown = directory
+                    click.echo(secure_screen(node, shown, is_memory=is_memory))
                 else:
-                    told = EXTRA
-                click.echo(screen(node, None if is_memory else shown, told))
-                stack.enter_context(
-                    announce(data=shown, bootstrap=f"{node.listeners[0].address.host}:{node.listeners[0].port}")
-                )
+                    shown = ", ".join(config.directories)
+                    click.echo(screen(node, None if is_memory else shown, _registry(address, port, registries)))
+                first = node.listeners[0]
+                stack.enter_context(announce(data=shown, bootstrap=f"{first.address.host}:{first.port}"))
                 return True
 
             async def stopping() -> None:
@@ -94,3 +102,24 @@ def run_single_node(
     finally:
         if is_memory:
             shutil.rmtree(directory, ignore_errors=True)
+
+
+def _defaults(
+    directory: str, secured: SecuredCluster | None, *, host: str, port: int, metrics_port: int
+) -> dict[str, str]:
+    if secured is None:
+        return embedded_settings(directory, host=host, port=port, metrics_port=metrics_port)
+    # The directory of the certificates must not be among those of the logs: Kafka would not start on them.
+    own = node_directory(directory, 1)
+    settings = embedded_settings(own, host=host, port=port, metrics_port=metrics_port, protocol=PROTOCOL)
+    return settings | secured.node_settings(1)
+
+
+def _registry(address: str, port: int, registries: list[RegistryOnDemand]) -> str:
+    """Listen for the schema registry's clients; returns its URL, or how to get one. A free port goes with a free
+    port."""
+    if not is_installed():
+        return EXTRA
+    registry = RegistryOnDemand("127.0.0.1", PORT if port else 0, address)
+    registries.append(registry)
+    return f"http://{registry.host}:{registry.port}"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from millbeck.cli.connection_options import DEFAULT_BOOTSTRAP
 from millbeck.cli.nodes.ports import WILDCARDS
+from millbeck.server.local.secured import DIRECTORY
 
 if TYPE_CHECKING:
     from millbeck.server.node import Node
@@ -47,20 +50,18 @@ def address_of(node: Node) -> str:
 
 def cluster_screen(host: str, answers: Sequence[dict[str, int]], *, data: str, failover: str) -> str:
     """The screen of several nodes; ``answers`` are the ports of each."""
-    shown = f"[{host}]" if ":" in host else host
-    addresses = ",".join(f"{shown}:{answer['port']}" for answer in answers)
-    ports = ", ".join(str(answer["metrics_port"]) for answer in answers)
+    first = bootstrap_of(host, answers[:1])
     lines = [
         "",
         f"  millbeck is up: {len(answers)} nodes",
         "",
-        f"    bootstrap    {addresses}",
+        f"    bootstrap    {bootstrap_of(host, answers)}",
         f"    data         {data}",
-        f"    metrics      http://127.0.0.1:PORT/metrics, ports {ports}",
+        _metrics_of(answers),
         f"    failover     {failover}",
         "",
-        *_shell(f"{shown}:{answers[0]['port']}"),
-        *_python(f"{shown}:{answers[0]['port']}"),
+        *_shell(first),
+        *_python(first),
         "  Nodes, from another terminal",
         "    millbeck up status",
         "    millbeck up kill 2; millbeck up start 2",
@@ -69,6 +70,67 @@ def cluster_screen(host: str, answers: Sequence[dict[str, int]], *, data: str, f
         "  Ctrl-C stops all of them.",
     ]
     return "\n".join(lines)
+
+
+def bootstrap_of(host: str, answers: Sequence[dict[str, int]]) -> str:
+    """The addresses of several nodes."""
+    shown = f"[{host}]" if ":" in host else host
+    return ",".join(f"{shown}:{answer['port']}" for answer in answers)
+
+
+def _metrics_of(answers: Sequence[dict[str, int]]) -> str:
+    ports = ", ".join(str(answer["metrics_port"]) for answer in answers)
+    return f"    metrics      http://127.0.0.1:PORT/metrics, ports {ports}"
+
+
+def secure_screen(node: Node, data: str, *, is_memory: bool) -> str:
+    """The screen of one node with TLS, logins and ACLs."""
+    lines = [
+        "",
+        "  millbeck is up: TLS, logins (SCRAM-SHA-512) and ACLs",
+        "",
+        f"    bootstrap    {address_of(node)}",
+        f"    metrics      http://127.0.0.1:{node.metrics_port}/metrics",
+        *_secured(address_of(node), data, is_memory=is_memory),
+        "  Ctrl-C stops it.",
+    ]
+    return "\n".join(lines)
+
+
+def secure_cluster_screen(host: str, answers: Sequence[dict[str, int]], *, data: str, is_memory: bool) -> str:
+    """The screen of several nodes with TLS, logins and ACLs."""
+    lines = [
+        "",
+        f"  millbeck is up: {len(answers)} nodes with TLS, logins (SCRAM-SHA-512) and ACLs",
+        "",
+        f"    bootstrap    {bootstrap_of(host, answers)}",
+        _metrics_of(answers),
+        *_secured(bootstrap_of(host, answers[:1]), data, is_memory=is_memory),
+        "  Ctrl-C stops all of them.  millbeck up status  shows them.",
+    ]
+    return "\n".join(lines)
+
+
+def _secured(address: str, data: str, *, is_memory: bool) -> list[str]:
+    """Where the files for clients are, and lines that use them."""
+    lost = ["                 in memory, lost on exit"] if is_memory else []
+    return [
+        f"    data         {data}",
+        *lost,
+        "    users        app: every topic and group; admin: everything",
+        "",
+        "  Files for clients, in another terminal",
+        f"    cd {shlex.quote(os.path.join(data, DIRECTORY))}",
+        "    echo hello | millbeck produce greetings --command-config app.properties",
+        "    kcat -F app.kcat.conf -C -t greetings -e",
+        f"    kafka-console-consumer.sh --bootstrap-server {address} \\",
+        "      --topic greetings --from-beginning --command-config app.properties",
+        "  Python: pip install confluent-kafka",
+        "    import json; from confluent_kafka import Producer",
+        '    p = Producer(json.load(open("app.json")))',
+        '    p.produce("greetings", b"hello"); p.flush()',
+        "  To read: docs/security.md",
+    ]
 
 
 def _shell(address: str) -> list[str]:

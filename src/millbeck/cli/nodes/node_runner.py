@@ -58,13 +58,9 @@ def run_node(
     ``begun`` is called before the node starts, which may wait for other nodes, and ``stopping`` before it stops.
     """
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format=LOG_FORMAT, stream=sys.stderr)
-    try:
-        # Checked before anything is written: a node that cannot listen leaves no files behind.
-        for address in (*config.client_addresses(), *config.controller_addresses()):
-            check_port_is_free(address.host, address.port)
-    except PortUnusable as error:
-        hint = f"; {advice.port_in_use}" if error.is_taken else f"; {advice.address}"
-        raise click.ClickException(f"{error}{hint}") from error
+    # Checked before anything is written: a node that cannot listen leaves no files behind.
+    for address in (*config.client_addresses(), *config.controller_addresses()):
+        check_address(address.host, address.port, advice)
     try:
         with asyncio.Runner(loop_factory=HostLoop) as runner:
             runner.run(_run(config, prepare, started, begun, stopping))
@@ -86,6 +82,15 @@ def run_node(
         RegistrationFailed,
     ) as error:
         raise click.ClickException(str(error)) from error
+
+
+def check_address(host: str, port: int, advice: ErrorHints) -> None:
+    """Raises `click.ClickException` if the node cannot listen there."""
+    try:
+        check_port_is_free(host, port)
+    except PortUnusable as error:
+        hint = f"; {advice.port_in_use}" if error.is_taken else f"; {advice.address}"
+        raise click.ClickException(f"{error}{hint}") from error
 
 
 async def _run(

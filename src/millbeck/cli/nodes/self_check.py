@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
@@ -25,10 +26,13 @@ SECONDS_MAX: Final = 30.0
 Records = dict[int, list[tuple[bytes | None, bytes | None]]]
 
 
-async def produce_and_consume(node: Node) -> None:
-    """Print one line with counts and times; raises if the consumed records differ from the produced ones."""
-    address = address_of(node)
-    settings = {"bootstrap.servers": address, "client.id": "millbeck-check"}
+async def produce_and_consume(node: Node, client: Mapping[str, str] | None = None) -> None:
+    """Print one line with counts and times; raises if the consumed records differ from the produced ones.
+
+    ``client`` are the settings by which to connect, if the node has no PLAINTEXT listener.
+    """
+    address = address_of(node) if client is None else client["bootstrap.servers"]
+    settings = {"bootstrap.servers": address, **(client or {}), "client.id": "millbeck-check"}
     topic = f"millbeck-check-{node.environment.randomness.uuid().hex()[:8]}"
     try:
         async with Admin(node.environment, settings) as admin:

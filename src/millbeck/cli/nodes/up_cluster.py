@@ -6,20 +6,22 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from typing import Any, Final
 
 import click
 
-from millbeck.cli.commands.up_screen import cluster_screen
+from millbeck.cli.commands.up_screen import bootstrap_of, cluster_screen, secure_cluster_screen
 from millbeck.cli.nodes.control import ControlServer
 from millbeck.cli.nodes.node_processes import NodeCommand, NodeProcess, NodeProcesses
 from millbeck.cli.nodes.running_nodes import announce, runtime_directory
+from millbeck.cli.nodes.up_directory import secure_nodes
 from millbeck.cli.settings import embedded_config, settings_of_options
 from millbeck.host import real_environment
 from millbeck.kernel.options import ConfigLayers
 from millbeck.server.config.sections.metadata_log import MembershipOptions
+from millbeck.server.local.client_configs import PROTOCOL
 from millbeck.server.local.cluster import ClusterMismatch, format_cluster, restore_layouts
 from millbeck.server.local.embedded import FAST_FAILOVER, NodePlacement, cluster_settings
 from millbeck.storage.properties import MetaPropertiesError
@@ -52,11 +54,13 @@ def run_cluster(
     settings: Sequence[str],
     racks: Sequence[str],
     is_fast: bool,
+    is_secure: bool,
     verbose: bool,
 ) -> None:
     """Run until Ctrl-C, or until the nodes cannot continue; raises `click.ClickException`.
 
-    ``racks`` are assigned round robin. ``is_fast`` shortens the timeouts of failover (`FAST_FAILOVER`).
+    ``racks`` are assigned round robin. ``is_fast`` shortens the timeouts of failover (`FAST_FAILOVER`). ``is_secure``
+    turns on TLS, logins and ACLs.
     """
     check_settings(settings, racks)
     host = host or "127.0.0.1"
@@ -64,19 +68,30 @@ def run_cluster(
     try:
         places = places_of(node_count, directory, host=host, port=port, metrics_port=metrics_port)
         places = restore_layouts(environment.files, directory, places, host=host)
+        secured = secure_nodes(directory, [place.node_id for place in places], host=host) if is_secure else None
+        protocol = PROTOCOL if is_secure else "PLAINTEXT"
         timeouts = FAST_FAILOVER if is_fast else {}
         configs = []
         for index, place in enumerate(places):
             rack = {"broker.rack": racks[index % len(racks)]} if racks else {}
-            defaults = {**timeouts, **cluster_settings(place, places, host=host), **rack}
+            own = {} if secured is None else secured.node_settings(place.node_id)
+            defaults = {**timeouts, **cluster_settings(place, places, host=host, protocol=protocol), **rack, **own}
             given = [name for name in (*PER_NODE, *rack) if name in defaults]
             configs.append(embedded_config(defaults, settings, os.environ, given=given))
-        format_cluster(environment, directory, places, configs)
+        format_cluster(environment, directory, places, configs, secured)
     except (OSError, ClusterMismatch, MetaPropertiesError) as error:
         raise click.ClickException(str(error)) from error
     orders = [NodeCommand(node_id=config.node.node_id, settings=config.texts) for config in configs]
     failover = failover_text(configs[0].membership.broker_session_timeout_ms)
-    asyncio.run(_run(orders, verbose=verbose, host=host, data=directory, is_memory=is_memory, failover=failover))
+    shown = "in memory, lost on exit" if is_memory else directory
+
+    def screen(answers: Sequence[dict[str, int]]) -> str:
+        if secured is None:
+            return cluster_screen(host, answers, data=shown, failover=failover)
+        secured.write_client_files(environment.files, bootstrap_of(host, answers))
+        return secure_cluster_screen(host, answers, data=directory, is_memory=is_memory)
+
+    asyncio.run(_run(orders, verbose=verbose, host=host, data=directory, screen=screen))
 
 
 def check_settings(settings: Sequence[str], racks: Sequence[str] = ()) -> None:
@@ -125,9 +140,13 @@ def places_of(node_count: int, directory: str, *, host: str, port: int, metrics_
 
 
 async def _run(
-    orders: Sequence[NodeCommand], *, verbose: bool, host: str, data: str, is_memory: bool, failover: str
+    orders: Sequence[NodeCommand],
+    *,
+    verbose: bool,
+    host: str,
+    data: str,
+    screen: Callable[[Sequence[dict[str, int]]], str],
 ) -> None:
-    shown = "in memory, lost on exit" if is_memory else data
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -141,8 +160,7 @@ async def _run(
             starting.cancel()
             return
         await starting
-        answers = [member.answer for member in fleet.members]
-        click.echo(cluster_screen(host, answers, data=shown, failover=failover))
+        click.echo(screen([member.answer for member in fleet.members]))
         failing = asyncio.create_task(fleet.failed())
         async with _controlled(fleet, host=host, data=data):
             await asyncio.wait([failing, *waits], return_when=asyncio.FIRST_COMPLETED)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from millbeck.client.addresses import Address
 from millbeck.kernel.environment import Environment, Files
@@ -26,6 +26,9 @@ from millbeck.server.local.formatting import format_directories, make_durable_di
 from millbeck.server.local.initial_quorum import InitialController, InitialQuorum
 from millbeck.storage.atomic_file import read_file, replace_file
 from millbeck.storage.properties import MetaProperties, read_meta_properties
+
+if TYPE_CHECKING:
+    from millbeck.server.local.secured import SecuredCluster
 
 FILE_NAME: Final = "controllers.properties"
 _SETTING: Final = "controller.quorum.bootstrap.servers"
@@ -81,10 +84,14 @@ def restore_layouts(files: Files, directory: str, places: Sequence[NodePlacement
 
 
 def format_cluster(
-    environment: Environment, directory: str, places: Sequence[NodePlacement], configs: Sequence[NodeConfig]
+    environment: Environment,
+    directory: str,
+    places: Sequence[NodePlacement],
+    configs: Sequence[NodeConfig],
+    secured: SecuredCluster | None = None,
 ) -> str:
     """Format the directories of all nodes for one cluster; returns its id. Formatted directories must be of the same
-    nodes.
+    nodes. A new cluster begins with the users and ACLs of ``secured``.
 
     ``places`` must have their final ports. Raises OSError, `ClusterMismatch` and `MetaPropertiesError`.
     """
@@ -123,6 +130,8 @@ def format_cluster(
             cluster_id=cluster_id,
             quorum=InitialQuorum(controllers=controllers),
             ignore_formatted=True,
+            users=() if secured is None else secured.users,
+            acls=() if secured is None else secured.acls,
         )
     return cluster_id
 

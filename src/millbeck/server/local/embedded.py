@@ -17,12 +17,14 @@ EMBEDDED: Final = {
 """Overrides of Kafka's defaults for a single node."""
 
 
-def embedded_settings(directory: str, *, host: str, port: int, metrics_port: int) -> dict[str, str]:
-    """The complete settings of a single node: one plaintext listener, one log directory."""
+def embedded_settings(
+    directory: str, *, host: str, port: int, metrics_port: int, protocol: str = "PLAINTEXT"
+) -> dict[str, str]:
+    """The complete settings of a single node: one listener, one log directory."""
     return {
         **EMBEDDED,
         "log.dirs": directory,
-        "listeners": f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:{port}",
+        "listeners": f"{protocol}://{f'[{host}]' if ':' in host else host}:{port}",
         "metrics.http.port": str(metrics_port),
     }
 
@@ -53,7 +55,9 @@ class NodePlacement:
     """Whether voters are in the metadata log, rather than static voters in the settings (`server.local.cluster`)."""
 
 
-def cluster_settings(place: NodePlacement, places: Sequence[NodePlacement], *, host: str) -> dict[str, str]:
+def cluster_settings(
+    place: NodePlacement, places: Sequence[NodePlacement], *, host: str, protocol: str = "PLAINTEXT"
+) -> dict[str, str]:
     """The complete settings of one node of a local cluster, each with both roles; replication factor up to three."""
     shown = f"[{host}]" if ":" in host else host
     replicas = min(len(places), REPLICAS_MAX)
@@ -70,8 +74,8 @@ def cluster_settings(place: NodePlacement, places: Sequence[NodePlacement], *, h
         "node.id": str(place.node_id),
         **quorum,
         "controller.listener.names": "CONTROLLER",
-        "listeners": f"PLAINTEXT://{shown}:{place.port},CONTROLLER://{controllers[place.node_id]}",
-        "inter.broker.listener.name": "PLAINTEXT",
+        "listeners": f"{protocol}://{shown}:{place.port},CONTROLLER://{controllers[place.node_id]}",
+        "inter.broker.listener.name": protocol,
         "log.dirs": place.directory,
         "metrics.http.port": str(place.metrics_port),
         "default.replication.factor": str(replicas),

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from millbeck.controller.acls import record_of
 from millbeck.kernel.environment import Environment, Files
 from millbeck.kernel.ids import uuid_text
 from millbeck.metadata.features import METADATA_VERSION, VOTERS_IN_LOG_FROM
@@ -17,6 +18,7 @@ from millbeck.server.metadata.quorum_config import is_alone
 from millbeck.storage.properties import MetaProperties, read_meta_properties, write_meta_properties
 
 if TYPE_CHECKING:
+    from millbeck.security.acls import AccessControlEntry
     from millbeck.security.sasl.credential_text import CredentialText
 
 METADATA_PARTITION: Final = "__cluster_metadata-0"
@@ -42,6 +44,7 @@ def format_directories(
     quorum: InitialQuorum | None = None,
     ignore_formatted: bool = False,
     users: Sequence[CredentialText] = (),
+    acls: Sequence[AccessControlEntry] = (),
 ) -> str:
     """Format all directories of a node; returns the cluster id, a new one when none is given.
 
@@ -49,7 +52,8 @@ def format_directories(
     its first record on; the same holds for a single node without configured voters, if the metadata version supports
     that. Otherwise the voters are static. Raises `AlreadyFormatted` unless ``ignore_formatted``, in which case
     formatted directories are left as they are, but must belong to this node and cluster. ``users`` are SCRAM
-    credentials that exist from the cluster's start; as in Kafka, give the same ones to all controllers.
+    credentials, and ``acls`` ACLs, that exist from the cluster's start; as in Kafka, give the same ones to all
+    controllers.
     """
     files = environment.files
     if metadata_version is None:
@@ -78,7 +82,10 @@ def format_directories(
                 now_ms=now_ms,
                 metadata_version=metadata_version,
                 features=features or {},
-                others=[_user_record(environment, user) for user in users],
+                others=[
+                    *(_user_record(environment, user) for user in users),
+                    *(record_of(entry, environment.randomness.uuid()) for entry in acls),
+                ],
             )
             if quorum is not None:
                 directory_id = quorum.directory_of(config.node.node_id) or directory_id

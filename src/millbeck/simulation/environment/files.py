@@ -177,7 +177,7 @@ class SimFiles:
             self._change([(directory, name, entry)], "create", path)
         if isinstance(entry, Directory):
             raise fault(errno.EISDIR, path)
-        return SimFile(self, disk, path, entry, is_writable=mode is OpenMode.WRITE)
+        return SimFile(self, disk, path, entry, is_writable=mode is not OpenMode.READ)
 
     def names(self, directory: str) -> list[str]:
         self._check_attached(directory)

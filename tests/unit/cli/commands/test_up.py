@@ -46,7 +46,7 @@ def test_the_check_runs_and_leaves_nothing(
 def test_a_check_that_fails_is_the_exit_code(
     fails: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def broken(_: object) -> None:
+    async def broken(*_: object) -> None:
         raise click.ClickException("the check failed: partition 0 gave 1 of 2 records")
 
     monkeypatch.setattr("millbeck.cli.nodes.self_check.produce_and_consume", broken)

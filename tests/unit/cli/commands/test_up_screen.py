@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from millbeck.cli.commands.up_screen import cluster_screen, screen
+from millbeck.cli.commands.up_screen import cluster_screen, screen, secure_cluster_screen, secure_screen
 from millbeck.cli.nodes.up_cluster import failover_text
 
 LINES_MAX = 23
@@ -24,10 +24,13 @@ def node(host: str, port: int = 9092) -> Any:
     return SimpleNamespace(listeners=[listener], metrics_port=9404, cluster_id="abc")
 
 
+DATA = "/srv/projects/orders/.millbeck"
 SCREENS = {
     "a node": screen(node("127.0.0.1"), "/srv/projects/orders/.millbeck", "http://127.0.0.1:8081"),
     "another port": screen(node("127.0.0.1", 65535), "/data", "pip install 'millbeck[registry]'"),
     "three nodes": cluster_screen("127.0.0.1", ANSWERS, data="/srv/projects/orders/.millbeck", failover=FAILOVER),
+    "a secured node": secure_screen(node("127.0.0.1", 65535), DATA, is_memory=True),
+    "three secured nodes": secure_cluster_screen("127.0.0.1", ANSWERS, data=DATA, is_memory=True),
 }
 
 
@@ -40,7 +43,7 @@ def test_it_fits_a_terminal(shown: str) -> None:
 @pytest.mark.parametrize("shown", SCREENS.values(), ids=SCREENS.keys())
 def test_the_python_lines_are_python_and_deliver(shown: str) -> None:
     lines = [line.strip() for line in shown.splitlines()]
-    begin = lines.index("from confluent_kafka import Producer")
+    begin = next(number for number, line in enumerate(lines) if line.endswith("from confluent_kafka import Producer"))
     ast.parse("\n".join(lines[begin : begin + 3]))
     assert "p.flush()" in lines[begin + 2]
 
@@ -65,6 +68,16 @@ def test_a_node_that_is_open_to_anybody_says_so(wildcard: str) -> None:
     shown = screen(node(wildcard), None)
     assert "bootstrap    localhost:9092" in shown
     assert f"on every interface, to anybody: {socket.gethostname()}:9092" in shown
+
+
+def test_a_secured_node_says_where_the_files_for_clients_are() -> None:
+    for name in ("a secured node", "three secured nodes"):
+        shown = SCREENS[name]
+        assert f"cd {DATA}/security\n" in shown
+        assert "--command-config app.properties" in shown
+        assert "kcat -F app.kcat.conf" in shown
+        assert 'open("app.json")' in shown
+    assert "cd '/with a blank/security'" in secure_screen(node("h"), "/with a blank", is_memory=False)
 
 
 def test_several_nodes_and_how_to_stop_one_of_them() -> None:

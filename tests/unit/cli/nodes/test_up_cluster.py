@@ -59,12 +59,15 @@ def configs_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **options: Any) 
     found: list[NodeConfig] = []
     told = []
 
-    async def start(orders: Sequence[NodeCommand], *, failover: str, **others: object) -> None:
+    async def start(
+        orders: Sequence[NodeCommand], *, screen: Callable[[list[dict[str, int]]], str], **others: object
+    ) -> None:
         found.extend(NodeConfig(order.settings) for order in orders)
-        told.append(failover)
+        shown = screen([{"port": 1, "metrics_port": 2}])
+        told.append(next(line for line in shown.splitlines() if "failover " in line).split(maxsplit=1)[1])
 
     monkeypatch.setattr("millbeck.cli.nodes.up_cluster._run", start)
-    given: dict[str, Any] = {"settings": (), "racks": (), "is_fast": True} | options
+    given: dict[str, Any] = {"settings": (), "racks": (), "is_fast": True, "is_secure": False} | options
     run_cluster(4, directory=str(tmp_path), is_memory=False, host="", port=9092, metrics_port=0, verbose=False, **given)
     return found, told[0]
 
