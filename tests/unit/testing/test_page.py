@@ -31,4 +31,6 @@ def test_the_blocks_of_the_page_pass(pytester: pytest.Pytester) -> None:
         (pytester.path / f"test_block_{number}.py").write_text(code, encoding="utf-8")
     pytester.makeini("[pytest]\n")
     pytester.makeconftest(CONFTEST)
-    pytester.runpytest_subprocess("--strict-markers", "-q").assert_outcomes(passed=len(tests))
+    pytester.runpytest_subprocess("--strict-markers", "-q").assert_outcomes(
+        passed=sum(code.count("def test_") for code in tests)
+    )
