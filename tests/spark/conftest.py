@@ -53,7 +53,8 @@ def log() -> Iterator[LiveLog]:
     from millbeck.testing.broker_process import broker
     from tests.spark.live_log import LiveLog
 
-    with broker({"num.partitions": "1", "auto.create.topics.enable": "false"}) as running:
+    settings = {"num.partitions": "1", "auto.create.topics.enable": "false", "log.cleaner.backoff.ms": "200"}
+    with broker(settings) as running:
         live = LiveLog(running)
         yield live
         live.close()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from tests.spark.live_log import LiveLog
 
+BATCH_OF_SEGMENTS = 20
 BEGIN_MS = 1_700_000_000_000
 
 
@@ -44,14 +45,26 @@ class Waves:
         outputs: Sequence[str],
         *,
         partitions: int = 2,
+        configs: Mapping[str, Mapping[str, str]] | None = None,
+        between: Callable[[dict[str, str]], None] | None = None,
         **settings: Any,
     ) -> dict[str, list[tuple[Any, Any]]]:
-        """What each output holds at the end, keys and values read as JSON where they are; of one key in order."""
+        """What each output holds at the end, keys and values read as JSON where they are; of one key in order.
+
+        ``configs`` are those of topics; ``between`` is called with the topics before each wave but the first.
+        """
         inputs = {name for wave in waves for name in wave}
-        topics = {name: self._make_topic(partitions) for name in (*sorted(inputs), *outputs)}
-        for wave in waves:
+        topics = {
+            name: self._make_topic(partitions, **(configs or {}).get(name, {})) for name in (*sorted(inputs), *outputs)
+        }
+        for number, wave in enumerate(waves):
+            if number and between is not None:
+                between(topics)
             for name, events in wave.items():
-                self._log.put(topics[name], [_record(event) for event in events])
+                # Only whole batches move on to another segment, and only older segments are compacted.
+                size = BATCH_OF_SEGMENTS if name in (configs or {}) else len(events) or 1
+                for begin in range(0, len(events), size):
+                    self._log.put(topics[name], [_record(event) for event in events[begin : begin + size]])
             topology = Topology("waves", self._spark, bootstrap_servers=self._log.bootstrap, **settings)
             build(topology, topics)
             query = topology.start(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +15,7 @@ from tests.spark.waves import Event, by_key
 
 if TYPE_CHECKING:
     from millbeck.pipeline.topology.topology import Topology
+    from tests.spark.live_log import LiveLog
     from tests.spark.waves import Waves
 
 CASES = 60
@@ -161,3 +163,53 @@ def test_a_global_table_is_looked_up_by_anything(waves: Waves) -> None:
         for letter in ["newsx"[number % 5]]
     }
     assert dict(found) == expected
+
+
+@pytest.mark.parametrize("histories", [40, pytest.param(1000, marks=pytest.mark.long)])
+def test_a_global_table_holds_what_a_table_holds(waves: Waves, log: LiveLog, histories: int) -> None:
+    _told_by_a_global_table(waves, log, 31, histories)
+
+
+def _told_by_a_global_table(waves: Waves, log: LiveLog, seed: int, histories: int) -> None:
+    """Each key is a history: values and tombstones at times that go back, in waves with a restart and a compaction
+    between them. After each wave the global table holds the last value of each key, as `table` does.
+    """
+    random_numbers = random.Random(seed)
+    keys = [f"case-{case}" for case in range(histories)]
+    rows: list[dict[str, list[Event]]] = []
+    for wave in range(3):
+        changes = []
+        for key in keys:
+            for _ in range(random_numbers.randint(0, 4)):
+                region = {"region": random_numbers.choice("news")}
+                gone = random_numbers.random() < 0.3
+                changes.append(Event(key, None if gone else region, random_numbers.randint(-100_000, 100_000)))
+        random_numbers.shuffle(changes)
+        asked = [Event(key, {"n": wave, "customer": key}) for key in keys]
+        rows.append({"customers": changes, "orders": asked})
+
+    def build(topology: Topology, topics: dict[str, str]) -> None:
+        whole = topology.global_table(topics["customers"], value=CUSTOMERS)
+        orders = topology.stream(topics["orders"], value=ORDERS)
+        joined = orders.left_join(whole, lambda order, row: {"wave": order.n, "r": row.region})
+        joined.to(topics["looked_up"])
+        topology.table(topics["customers"], value=CUSTOMERS).to_stream().to_table(store="kept").to(topics["copy"])
+
+    written: list[int] = []
+
+    def compacted(topics: dict[str, str]) -> None:
+        written.append(len(rows[len(written)]["customers"]))
+        ends_at = time.monotonic() + 30
+        while (left := len(log.read(topics["customers"]))) >= sum(written):
+            assert time.monotonic() < ends_at, f"{left} records: nothing was compacted"
+            time.sleep(0.1)
+
+    small = {"cleanup_policy": "compact", "internal_segment_bytes": "1024", "min_cleanable_dirty_ratio": "0.01"}
+    found = waves.run(build, rows, ["looked_up", "copy"], configs={"customers": small}, between=compacted)
+    last: dict[str, Any] = {}
+    expected = set()
+    for number, changed in enumerate(rows):
+        last |= {str(event.key): event.value for event in changed["customers"]}
+        expected |= {(key, number, last[key]["region"] if last.get(key) else None) for key in keys}
+    assert {(key, value["wave"], value.get("r")) for key, value in found["looked_up"]} == expected
+    assert _table(found["copy"]) == {key: value for key, value in last.items() if value is not None}

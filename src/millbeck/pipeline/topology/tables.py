@@ -230,6 +230,21 @@ class GlobalTable:
         return Stream(self.topology, with_columns(joined, value=value))
 
 
+def last_rows(records: DataFrame) -> DataFrame:
+    """The rows of a table, from all records of its topic: the last value of each key in the log, without deleted keys.
+
+    Timestamps do not count: a record or tombstone written last is the last one, however old it says it is. Only for a
+    key in several partitions, which no partitioner by key makes, the newest of their last records is taken.
+    """
+    by_partition = (
+        records.where("key IS NOT NULL")
+        .groupBy("key", sf.col("order")["partition"].alias("partition"))
+        .agg(sf.max_by(sf.struct("value", "timestamp"), sf.col("order")["offset"]).alias("last"))
+    )
+    newest = sf.max_by(sf.col("last")["value"], sf.struct(sf.col("last")["timestamp"], "partition"))
+    return by_partition.groupBy("key").agg(newest.alias("value")).where("value IS NOT NULL")
+
+
 def _row() -> ColumnRecord:
     return ColumnRecord(sf.col("key"), sf.col("value"), sf.col("timestamp"), sf.lit(None))
 

@@ -24,7 +24,7 @@ from millbeck.pipeline.topology.records import COLUMNS, ColumnRecord, RecordFunc
 from millbeck.pipeline.topology.serdes import KEY_PART, VALUE_PART, Serde, raw, serde_for, string
 from millbeck.pipeline.topology.stateful import ROCKSDB
 from millbeck.pipeline.topology.streams import Stream
-from millbeck.pipeline.topology.tables import GlobalTable, Table
+from millbeck.pipeline.topology.tables import GlobalTable, Table, last_rows
 from millbeck.pipeline.topology.windows import Length, length_ms
 
 DEAD_LETTER_HEADERS: Final = ("topic", "partition", "offset", "error")
@@ -91,16 +91,15 @@ class Topology:
     def table(
         self, topic: str, *, key: Serde | None = None, value: Serde | None = None, store: str | None = None
     ) -> Table:
-        """A topic as a table: the last value of each key; a null value deletes the key."""
+        """A topic as a table: the last value of each key in its partition, whatever the timestamps; null deletes it."""
         return Table(self, self.stream(topic, key=key, value=value).frame, name=store)
 
     def global_table(self, topic: str, *, key: Serde | None = None, value: Serde | None = None) -> GlobalTable:
-        """A whole topic as a table available to every task; for tables that fit into memory."""
+        """A whole topic as a table available to every task, by the rule of `table`; for tables that fit into memory."""
         records = self.spark.read.format("millbeck").options(**self._options).option("subscribe", topic).load()
         self.outline.sources.append(f"{topic} (whole, for each batch)")
         decoded = self._decoded(records, *_bound(key or string(), value or raw(), topic), None)
-        last = decoded.groupBy("key").agg(sf.max_by(sf.struct("value"), sf.struct("timestamp", "order")).alias("last"))
-        return GlobalTable(self, last.select("key", sf.col("last")["value"].alias("value")).where("value IS NOT NULL"))
+        return GlobalTable(self, last_rows(decoded))
 
     def stream_of(self, frame: DataFrame) -> Stream:
         """A stream of any streaming DataFrame with the columns key, value and timestamp."""
