@@ -121,9 +121,10 @@ def _unescaped(text: str, line_number: int) -> str:
 def settings_of_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The settings in ``KAFKA_...`` variables: ``_`` means a dot, ``__`` an underscore, ``___`` a dash.
 
-    ``KAFKA_CFG_...`` is an alias with lower precedence than the shorter form.
+    ``KAFKA_CFG_...`` is an alias with lower precedence than the shorter form. System properties of Kafka in
+    ``KAFKA_OPTS`` are settings as well.
     """
-    settings: dict[str, str] = {}
+    settings = system_properties(environment)
     for prefix in _PREFIXES:
         for name in sorted(environment):
             if name in _NOT_SETTINGS or not name.startswith(prefix):
@@ -134,6 +135,13 @@ def settings_of_environment(environment: Mapping[str, str]) -> dict[str, str]:
             if key:
                 settings[key] = environment[name]
     return settings
+
+
+def system_properties(environment: Mapping[str, str]) -> dict[str, str]:
+    """Kafka's own Java system properties among the arguments in ``KAFKA_OPTS``, such as
+    ``-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=…``."""
+    given = (word.removeprefix("-D").partition("=") for word in environment.get("KAFKA_OPTS", "").split())
+    return {name: value for name, equals, value in given if equals and name.startswith("org.apache.kafka.")}
 
 
 def setting_of_variable(name: str) -> str:

@@ -53,3 +53,8 @@ def are_networks(texts: Iterable[str]) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address, or the name localhost, can be reached from its own machine only."""
+    return host == "localhost" or host in Networks(("127.0.0.0/8", "::1"))

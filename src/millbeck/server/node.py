@@ -131,7 +131,7 @@ class Node:
             now=environment.clock.monotonic,
             checks_views=self.settings.checks_views,
         )
-        self._authentication_work: AuthenticationWork | None = None
+        self.authentication_work: AuthenticationWork | None = None
         authorizer = self.broker.authorizer
         self.acls = (
             AclPublisher(
@@ -359,8 +359,8 @@ class Node:
         # Imported late: a node without SASL starts faster without it.
         from millbeck.server.requests.authentication import AuthenticationWork, SaslListener
 
-        self._authentication_work = self._authentication_work or AuthenticationWork(self.broker)
-        return {name: SaslListener(self.broker, dispatcher, name, self._authentication_work) for name in names}
+        self.authentication_work = self.authentication_work or AuthenticationWork(self.broker)
+        return {name: SaslListener(self.broker, dispatcher, name, self.authentication_work) for name in names}
 
     async def _publish(self, image: MetadataImage, delta: MetadataDelta) -> None:
         """Pass a committed metadata image on to the broker role; a node without that role puts it in force at once. The
@@ -384,8 +384,10 @@ class Node:
     # running
 
     def reload(self) -> None:
-        """Reload certificates and keys from their files."""
+        """Reload certificates and keys from their files, and the keys of identity providers."""
         self.broker.tls.want_reload()
+        if self.authentication_work is not None:
+            self.authentication_work.reload()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run a coroutine as a task of the node: referenced until it ends, cancelled when the node stops."""

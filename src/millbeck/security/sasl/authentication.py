@@ -30,6 +30,7 @@ from millbeck.security.sasl.exchange import (
     InvalidToken,
     ServerExchange,
     Step,
+    Wait,
     Work,
 )
 from millbeck.wire import codec
@@ -122,9 +123,10 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Run work off the event loop and pass its result to `Authentication.resumed`; ``header`` is the request's."""
+    """Run work off the event loop, or wait, and pass the result to `Authentication.resumed`; ``header`` is the
+    request's."""
 
-    work: Work
+    work: Work | Wait
     header: RequestHeader | None
 
 
@@ -159,7 +161,7 @@ class Authentication:
             self.state = AuthenticationState.FAILED
         return effect
 
-    def resumed(self, work: Work, result: Any, now_ms: int, wall_ms: int) -> Effect:
+    def resumed(self, work: Work | Wait, result: Any, now_ms: int, wall_ms: int) -> Effect:
         """Take the result of the work that `Run` named."""
         assert self.state is AuthenticationState.EXCHANGE
         effect = self._advance(self._pending, lambda: work.then(result), now_ms, wall_ms)
@@ -267,14 +269,14 @@ class Authentication:
     def _advance(self, header: RequestHeader | None, step: Callable[[], Step], now_ms: int, wall_ms: int) -> Effect:
         try:
             taken = step()
-            if isinstance(taken, Work):
+            if isinstance(taken, Work | Wait):
                 self._pending = header
                 return Run(taken, header)
             if isinstance(taken, Challenge):
                 return self._answer(header, taken.token, None)
             return self._answer(header, taken.token, self._complete(taken, now_ms, wall_ms))
         except AuthenticationFailed as error:
-            return self._failed(header, str(error), str(error))
+            return self._failed(header, str(error), error.reason)
         except InvalidToken as error:
             text = (
                 f"Authentication failed during {'authentication' if self._renewed is None else 're-authentication'} "

@@ -7,7 +7,7 @@ synchronous, and the simulator runs the same code.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -21,7 +21,11 @@ GSSAPI: Final = "GSSAPI"
 
 
 class AuthenticationFailed(Exception):
-    """Authentication failed, and the client is told this text."""
+    """Authentication failed, and the client is told this text; the log is told the reason as well."""
+
+    def __init__(self, text: str, reason: str = "") -> None:
+        super().__init__(text)
+        self.reason = f"{text}: {reason}" if reason else text
 
 
 class InvalidToken(Exception):
@@ -56,7 +60,16 @@ class Work:
     then: Callable[[Any], Challenge | Completed]
 
 
-Step = Challenge | Completed | Work
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Something that must come first and takes no processor, such as an answer from another server; ``then`` gets its
+    result and returns the step."""
+
+    until: Awaitable[Any] = field(repr=False)
+    then: Callable[[Any], Step]
+
+
+Step = Challenge | Completed | Work | Wait
 
 
 class ServerExchange(Protocol):

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Final
 
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.security.sasl.exchange import PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
+from millbeck.security.sasl.exchange import OAUTHBEARER, PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
 
 JAAS_LENGTH_MAX: Final = 1024 * 1024
 
@@ -33,6 +33,7 @@ LOGIN_MODULES: Final[Mapping[str, LoginModule]] = {
     PLAIN: LoginModule.PLAIN,
     SCRAM_SHA_256: LoginModule.SCRAM,
     SCRAM_SHA_512: LoginModule.SCRAM,
+    OAUTHBEARER: LoginModule.OAUTHBEARER,
 }
 """The login module of each mechanism that is available in this release."""
 

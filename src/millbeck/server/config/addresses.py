@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from millbeck.kernel.errors import InvalidConfig
+from millbeck.security.hosts import is_loopback
 from millbeck.server.config.sections.listeners import PROTOCOLS
 
 PORT_MAX = 65535
@@ -73,6 +74,11 @@ class ListenerAddress:
     @property
     def has_sasl(self) -> bool:
         return self.protocol in ("SASL_PLAINTEXT", "SASL_SSL")
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can connect."""
+        return is_loopback(self.host)
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host

@@ -20,7 +20,7 @@ from millbeck.server.config.sections.log_upkeep import LogCleanerOptions, LogUpk
 from millbeck.server.config.sections.metadata_log import MembershipOptions, MetadataLogOptions, QuorumOptions
 from millbeck.server.config.sections.metrics import MetricsOptions
 from millbeck.server.config.sections.node import NodeOptions
-from millbeck.server.config.sections.oauth import OauthClientOptions, OauthServerOptions
+from millbeck.server.config.sections.oauth import OauthAccessOptions, OauthClientOptions, OauthServerOptions
 from millbeck.server.config.sections.quotas import QuotaOptions
 from millbeck.server.config.sections.remote_storage import RemoteCopyOptions, RemoteReadOptions, RemoteStorageOptions
 from millbeck.server.config.sections.replication import ReplicationOptions, ReplicationThrottleOptions
@@ -119,6 +119,7 @@ BROKER_OPTIONS: Final = BrokerOptionSet(
     DelegationTokenOptions,
     SaslOptions,
     KerberosOptions,
+    OauthAccessOptions,
     OauthServerOptions,
     OauthClientOptions,
     QuotaOptions,

@@ -8,16 +8,19 @@ and mechanism in lower case.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.options import ConfigLayers, Option, resolve_value
-from millbeck.security.sasl.exchange import PLAIN
+from millbeck.security.sasl.exchange import OAUTHBEARER, PLAIN
 from millbeck.security.sasl.jaas import LOGIN_MODULES, JaasEntry, parse_jaas, plain_users
 from millbeck.server.config.broker_options import listener_key
 from millbeck.server.config.sections.sasl import SaslOptions
 from millbeck.server.config.sections.sockets import SocketOptions
+
+if TYPE_CHECKING:
+    from millbeck.server.config.listener_oauth import OauthSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,8 @@ class MechanismSettings:
     reauthenticate_ms: int
     verifies_with_scram: bool = False
     """PLAIN: passwords are checked against the users' SCRAM credentials."""
+    oauth: OauthSettings | None = None
+    """OAUTHBEARER: which tokens are accepted; None for a node's own logins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +42,32 @@ class ListenerSasl:
     receive_bytes_max: int
 
 
-def listener_sasl(listener: str, texts: Mapping[str, str]) -> ListenerSasl:
-    """The settings of a listener with SASL; raises `InvalidConfig` naming the setting."""
+def listener_sasl(
+    listener: str, texts: Mapping[str, str], *, is_local: bool, static: Mapping[str, str]
+) -> ListenerSasl:
+    """The settings of a listener with SASL. ``is_local``: it is bound to loopback only. ``static`` are the settings
+    that only the node's own files can make. Raises `InvalidConfig` naming the setting."""
     enabled: tuple[str, ...] = _value(SaslOptions.enabled_mechanisms, texts, listener)
     if not enabled:
         raise InvalidConfig(f"sasl.enabled.mechanisms: listener {listener} needs at least one mechanism")
+    mechanisms = {
+        name: _mechanism(name, listener, texts, SaslOptions.enabled_mechanisms.name, is_server=True) for name in enabled
+    }
+    if OAUTHBEARER in mechanisms:
+        # Imported late: a node without it starts faster.
+        from millbeck.server.config.listener_oauth import allowed_by, oauth_settings
+
+        settings = mechanisms[OAUTHBEARER]
+        oauth = oauth_settings(
+            lambda option: _value(option, texts, listener, OAUTHBEARER),
+            {} if settings.jaas is None else settings.jaas.options,
+            where=f"listener {listener}",
+            is_local=is_local,
+            allowed=allowed_by(static),
+        )
+        mechanisms[OAUTHBEARER] = replace(settings, oauth=oauth)
     return ListenerSasl(
-        mechanisms={
-            name: _mechanism(name, listener, texts, SaslOptions.enabled_mechanisms.name, is_server=True)
-            for name in enabled
-        },
+        mechanisms=mechanisms,
         receive_bytes_max=_value(SaslOptions.server_receive_bytes_max, texts, listener),
     )
 

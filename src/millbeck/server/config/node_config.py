@@ -164,7 +164,8 @@ class NodeConfig:
 
     def sasl(self, listener: str) -> ListenerSasl:
         """The SASL settings of one listener. Raises `InvalidConfig`."""
-        return listener_sasl(listener, {**self.texts, **self._dynamic})
+        is_local = any(address.name == listener and address.is_loopback for address in self._addresses())
+        return listener_sasl(listener, {**self.texts, **self._dynamic}, is_local=is_local, static=self.texts)
 
     def peer_sasl(self, listener: str, mechanism: str) -> MechanismSettings:
         """The settings by which this node logs in to that listener of other nodes. Raises `InvalidConfig`."""

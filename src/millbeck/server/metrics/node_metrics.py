@@ -22,6 +22,7 @@ from millbeck.server.metrics.tls import declare_tls_metrics
 from millbeck.server.metrics.transactions import declare_transaction_metrics
 
 if TYPE_CHECKING:
+    from millbeck.security.oauth.key_refresh import KeyRefresh
     from millbeck.server.broker import Broker
     from millbeck.server.node import Node
 
@@ -165,6 +166,32 @@ _AUTHENTICATION: Final = (
 )
 
 
+def _declare_token_keys(node: Node) -> None:
+    def rows(read: Callable[[KeyRefresh], float | None]) -> Rows:
+        work = node.authentication_work
+        keys = () if work is None or work.token_keys is None else work.token_keys
+        found = [((each.address,), read(each.refresh)) for each in keys]
+        return [(labels, value) for labels, value in found if value is not None]
+
+    def age_seconds(refresh: KeyRefresh) -> float | None:
+        if refresh.fetched_ms is None:
+            return None
+        return node.environment.clock.monotonic() - refresh.fetched_ms / 1000
+
+    node.registry.callback_gauge(
+        "millbeck_jwks_age_seconds",
+        "Time since the keys of an identity provider were fetched; no value before the first time.",
+        ["url"],
+        lambda: rows(age_seconds),
+    )
+    node.registry.callback_counter(
+        "millbeck_jwks_refresh_failures_total",
+        "Failed attempts to fetch the keys of an identity provider.",
+        ["url"],
+        lambda: rows(lambda refresh: refresh.failures_total),
+    )
+
+
 def _declare_authentication(node: Node) -> None:
     for name, attribute, text in _AUTHENTICATION:
 
@@ -204,6 +231,7 @@ def _declare_node(node: Node) -> None:
         lambda: [((listener.address.name,), listener.bytes_in.value) for listener in node.listeners],
     )
     _declare_authentication(node)
+    _declare_token_keys(node)
     registry.callback_gauge(
         "kafka_broker_info",
         "Registered brokers with their addresses; always 1.",

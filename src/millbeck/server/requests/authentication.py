@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +27,7 @@ from millbeck.security.sasl.authentication import (
     Run,
     Session,
 )
+from millbeck.security.sasl.exchange import Wait, Work
 from millbeck.server.network.call import Call
 from millbeck.server.network.connection import CloseConnection, Connection
 from millbeck.server.network.request_metrics import AuthenticationStatistics
@@ -35,6 +36,7 @@ from millbeck.server.requests.mechanisms import mechanisms_of
 if TYPE_CHECKING:
     from millbeck.server.broker import Broker
     from millbeck.server.requests.dispatch import Dispatcher
+    from millbeck.server.requests.token_keys import TokenKeys
     from millbeck.wire.framing import RequestHeader
 
 WORKERS_MAX: Final = 2
@@ -45,15 +47,31 @@ log = logging.getLogger(__name__)
 
 
 class AuthenticationWork:
-    """Runs the slow steps of authentications on threads, for at most two connections of a node at a time."""
+    """What the authentications of a node share: threads for slow steps, two at a time, and the keys of tokens."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._places = asyncio.Semaphore(WORKERS_MAX)
+        self.token_keys: TokenKeys | None = None
 
-    async def run(self, job: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    async def run(self, work: Work | Wait) -> Any:
+        if isinstance(work, Wait):
+            # What is waited for belongs to other connections as well: this one's end must not cancel it.
+            return await asyncio.shield(work.until)
         async with self._places:
-            return await self._broker.in_thread(job, *arguments)
+            return await self._broker.in_thread(work.job, *work.arguments)
+
+    def needed_token_keys(self) -> TokenKeys:
+        if self.token_keys is None:
+            from millbeck.server.requests.token_keys import TokenKeys
+
+            self.token_keys = TokenKeys(self._broker)
+        return self.token_keys
+
+    def reload(self) -> None:
+        """Look again at what is not in the configuration itself."""
+        if self.token_keys is not None:
+            self.token_keys.want()
 
 
 class SaslListener:
@@ -68,6 +86,7 @@ class SaslListener:
         self._configured: object = None
         self._mechanisms: Mapping[str, Mechanism] = {}
         self._frame_bytes_max = 0
+        self._warnings: tuple[str, ...] = ()
         self._configure()
 
     @property
@@ -88,7 +107,13 @@ class SaslListener:
     def _configure(self) -> None:
         config = self.broker.config
         settings = config.sasl(self.name)
-        self._mechanisms = mechanisms_of(self.broker, settings)
+        self._mechanisms = mechanisms_of(self.broker, settings, self.work.needed_token_keys)
+        oauth = next((each.oauth for each in settings.mechanisms.values() if each.oauth is not None), None)
+        warnings = () if oauth is None else tuple(oauth.warnings())
+        if warnings != self._warnings:
+            self._warnings = warnings
+            for warning in warnings:
+                log.warning("listener %s: %s", self.name, warning)
         self._frame_bytes_max = settings.receive_bytes_max
         self._configured = config.dynamic
 
@@ -155,7 +180,7 @@ class ConnectionAuthentication:
 
     async def _work(self, connection: Connection, call: Call, run: Run) -> None:
         try:
-            result = await self._listener.work.run(run.work.job, run.work.arguments)
+            result = await self._listener.work.run(run.work)
             if connection.is_lost:
                 return
             assert self._running is not None

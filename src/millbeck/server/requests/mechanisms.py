@@ -11,7 +11,7 @@ from millbeck.metadata.image.credentials import ScramCredential, ScramImage
 from millbeck.security.delegation_tokens import is_expired, token_credential
 from millbeck.security.principal import parse_principal
 from millbeck.security.sasl.authentication import Mechanism
-from millbeck.security.sasl.exchange import PLAIN, Work
+from millbeck.security.sasl.exchange import PLAIN, ServerExchange, Work
 from millbeck.security.sasl.jaas import plain_users
 from millbeck.security.sasl.plain import ListedPasswords, PlainServer
 from millbeck.security.sasl.scram import (
@@ -28,7 +28,9 @@ from millbeck.security.sasl.scram_messages import BY_NAME, ScramMechanism
 if TYPE_CHECKING:
     from millbeck.kernel.environment import Randomness
     from millbeck.server.broker import Broker
+    from millbeck.server.config.listener_oauth import OauthSettings
     from millbeck.server.config.listener_sasl import ListenerSasl, MechanismSettings
+    from millbeck.server.requests.token_keys import TokenKeys
 
 _NONCE_BITS: Final = 160
 DERIVED_MAX: Final = 1000
@@ -38,15 +40,19 @@ def make_nonce(randomness: Randomness) -> str:
     return f"{randomness.below(1 << _NONCE_BITS):040x}"
 
 
-def mechanisms_of(broker: Broker, settings: ListenerSasl) -> dict[str, Mechanism]:
-    """The mechanisms of a listener, by name."""
+def mechanisms_of(broker: Broker, settings: ListenerSasl, token_keys: Callable[[], TokenKeys]) -> dict[str, Mechanism]:
+    """The mechanisms of a listener, by name. Raises `InvalidConfig`."""
     return {
-        name: Mechanism(begin=_begin(broker, mechanism), reauthenticate_ms=mechanism.reauthenticate_ms)
+        name: Mechanism(begin=_begin(broker, mechanism, token_keys), reauthenticate_ms=mechanism.reauthenticate_ms)
         for name, mechanism in settings.mechanisms.items()
     }
 
 
-def _begin(broker: Broker, settings: MechanismSettings) -> Callable[[], PlainServer | ScramServer]:
+def _begin(
+    broker: Broker, settings: MechanismSettings, token_keys: Callable[[], TokenKeys]
+) -> Callable[[], ServerExchange]:
+    if settings.oauth is not None:
+        return _begin_oauth(broker, settings.oauth, token_keys)
     users = MetadataCredentials(broker)
     if settings.name == PLAIN:
         if settings.verifies_with_scram:
@@ -54,6 +60,22 @@ def _begin(broker: Broker, settings: MechanismSettings) -> Callable[[], PlainSer
         assert settings.jaas is not None
         return partial(PlainServer, ListedPasswords(plain_users(settings.jaas)))
     return partial(ScramServer, BY_NAME[settings.name], users, partial(make_nonce, broker.environment.randomness))
+
+
+def _begin_oauth(
+    broker: Broker, settings: OauthSettings, token_keys: Callable[[], TokenKeys]
+) -> Callable[[], ServerExchange]:
+    # Imported late: most nodes have no tokens.
+    from millbeck.security.oauth.validation import SignedTokens, TokenValidator, UnsecuredTokens
+    from millbeck.security.sasl.oauthbearer import OauthServer
+
+    wall_ms = broker.environment.clock.wall_ms
+    validator: TokenValidator
+    if settings.keys is None:
+        validator = UnsecuredTokens(settings.rules, wall_ms)
+    else:
+        validator = SignedTokens(token_keys().of(settings.keys), settings.rules, wall_ms)
+    return partial(OauthServer, validator)
 
 
 class MetadataCredentials:

@@ -48,6 +48,8 @@ OURS = {
     "metrics.http.port": "Kafka has JMX",
     "millbeck.ssl.crl.location": "Java finds revocation lists by system properties",
     "millbeck.ssl.reload.interval.ms": "Kafka does not look at its files again",
+    "org.apache.kafka.sasl.oauthbearer.allowed.urls": "a system property in Kafka",
+    "org.apache.kafka.sasl.oauthbearer.allowed.files": "a system property in Kafka",
     "millbeck.plain.verify": "Kafka has passwords of PLAIN in its JAAS configuration only",
 }
 DYNAMIC_ONLY = (

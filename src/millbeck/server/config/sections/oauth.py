@@ -1,4 +1,4 @@
-"""SASL/OAUTHBEARER options. Validated and listed; not in use until a later release has OAUTHBEARER."""
+"""SASL/OAUTHBEARER options."""
 
 from __future__ import annotations
 
@@ -20,12 +20,34 @@ from millbeck.kernel.options import (
     option,
 )
 from millbeck.kernel.units import HOUR_MS
+from millbeck.security.oauth.access import ALLOWED_FILES, ALLOWED_URLS
 
 DEFAULT_JWT_RETRIEVER: Final = "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever"
 DEFAULT_JWT_VALIDATOR: Final = "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator"
 _ALGORITHM: Final[Validator[str]] = Validator(
     lambda name: name.upper() in ("ES256", "RS256"), "ES256 or RS256, case-insensitive"
 )
+
+
+class OauthAccessOptions(Section):
+    """What OAuth settings may name; read at start, from the server's file or ``KAFKA_OPTS``."""
+
+    allowed_urls = option(
+        ALLOWED_URLS,
+        LIST,
+        (),
+        valid=distinct(),
+        doc="The URLs that sasl.oauthbearer.jwks.endpoint.url and sasl.oauthbearer.token.endpoint.url may have, "
+        "exactly as they are written there. A system property in Kafka; here also -D in KAFKA_OPTS.",
+    )
+    allowed_files = option(
+        ALLOWED_FILES,
+        LIST,
+        (),
+        valid=distinct(),
+        doc="The paths that sasl.oauthbearer.assertion.* may name, exactly as they are written there. A system "
+        "property in Kafka; here also -D in KAFKA_OPTS.",
+    )
 
 
 class OauthServerOptions(Section):
@@ -35,41 +57,43 @@ class OauthServerOptions(Section):
         "sasl.oauthbearer.token.endpoint.url",
         STRING,
         None,
-        doc="The URL of the identity provider's token endpoint. Used only for OAUTHBEARER.",
+        doc="The URL of the identity provider's token endpoint, from which a node gets the tokens by which it logs in "
+        "to other nodes; or a file: URL of a file with a token.",
     )
     jwks_endpoint_url = option(
         "sasl.oauthbearer.jwks.endpoint.url",
         STRING,
         None,
-        doc="The URL of the identity provider's JWKS, its token signing keys. Used only for OAUTHBEARER.",
+        doc="The URL of the identity provider's JWKS, the keys that sign its tokens, or a file: URL. It must be listed "
+        "in org.apache.kafka.sasl.oauthbearer.allowed.urls.",
     )
     jwks_endpoint_refresh_ms = option(
         "sasl.oauthbearer.jwks.endpoint.refresh.ms",
         LONG,
         1 * HOUR_MS,
         importance=Importance.LOW,
-        doc="The interval between refreshes of the JWKS. Used only for OAUTHBEARER.",
+        doc="The interval between refreshes of the JWKS.",
     )
     jwks_endpoint_retry_backoff_ms = option(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
         LONG,
         100,
         importance=Importance.LOW,
-        doc="The initial backoff after a failed refresh of the JWKS. Used only for OAUTHBEARER.",
+        doc="The initial backoff after a failed refresh of the JWKS.",
     )
     jwks_endpoint_retry_backoff_ms_max = option(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
         LONG,
         10_000,
         importance=Importance.LOW,
-        doc="The maximum backoff after failed refreshes of the JWKS. Used only for OAUTHBEARER.",
+        doc="The maximum backoff after failed refreshes of the JWKS.",
     )
     clock_skew_seconds = option(
         "sasl.oauthbearer.clock.skew.seconds",
         INT,
         30,
         importance=Importance.LOW,
-        doc="The allowed clock skew when a token's times are validated. Used only for OAUTHBEARER.",
+        doc="The allowed clock skew when a token's times are validated.",
     )
     expected_audience = option(
         "sasl.oauthbearer.expected.audience",
@@ -77,40 +101,42 @@ class OauthServerOptions(Section):
         (),
         valid=distinct(),
         importance=Importance.HIGH,
-        doc="The accepted audiences; a token must have one of them. Used only for OAUTHBEARER.",
+        doc="The accepted audiences; a token must have one of them. Empty: only tokens that name no audience.",
     )
     expected_issuer = option(
         "sasl.oauthbearer.expected.issuer",
         STRING,
         None,
         importance=Importance.HIGH,
-        doc="The expected issuer of a token. Used only for OAUTHBEARER.",
+        doc="The expected issuer of tokens; not set: any that has a key of the JWKS.",
     )
     scope_claim_name = option(
         "sasl.oauthbearer.scope.claim.name",
         STRING,
         "scope",
         importance=Importance.LOW,
-        doc="The name of the claim with a token's scope. Used only for OAUTHBEARER.",
+        doc="The name of the claim with a token's scope.",
     )
     sub_claim_name = option(
         "sasl.oauthbearer.sub.claim.name",
         STRING,
         "sub",
         importance=Importance.LOW,
-        doc="The name of the claim with a token's subject. Used only for OAUTHBEARER.",
+        doc="The name of the claim with a token's subject.",
     )
     jwt_validator_class = option(
         "sasl.oauthbearer.jwt.validator.class",
         CLASS,
         DEFAULT_JWT_VALIDATOR,
-        doc="The class that validates tokens. Used only for OAUTHBEARER.",
+        doc="The class that validates tokens: one of Kafka's own that verify signatures, "
+        "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator or BrokerJwtValidator.",
     )
     jwt_retriever_class = option(
         "sasl.oauthbearer.jwt.retriever.class",
         CLASS,
         DEFAULT_JWT_RETRIEVER,
-        doc="The class that retrieves tokens. Used only for OAUTHBEARER.",
+        doc="The class that gets a node's own tokens: DefaultJwtRetriever, ClientCredentialsJwtRetriever, "
+        "JwtBearerJwtRetriever or FileJwtRetriever of org.apache.kafka.common.security.oauthbearer.",
     )
 
 
@@ -121,74 +147,74 @@ class OauthClientOptions(Section):
         "sasl.oauthbearer.scope",
         STRING,
         None,
-        doc="The scope to request. Takes effect with OAUTHBEARER between brokers.",
+        doc="The scope to request.",
     )
     client_id = option(
         "sasl.oauthbearer.client.credentials.client.id",
         STRING,
         None,
-        doc="The client id for the identity provider. Takes effect with OAUTHBEARER between brokers.",
+        doc="The client id for the identity provider.",
     )
     client_secret = option(
         "sasl.oauthbearer.client.credentials.client.secret",
         PASSWORD,
         None,
-        doc="The client secret for the identity provider. Takes effect with OAUTHBEARER between brokers.",
+        doc="The client secret for the identity provider.",
     )
     assertion_algorithm = option(
         "sasl.oauthbearer.assertion.algorithm",
         STRING,
         "RS256",
         valid=_ALGORITHM,
-        doc="The signature algorithm of assertions. Takes effect with OAUTHBEARER between brokers.",
+        doc="The signature algorithm of assertions.",
     )
     assertion_file = option(
         "sasl.oauthbearer.assertion.file",
         STRING,
         None,
-        doc="A file with a ready-made assertion. Takes effect with OAUTHBEARER between brokers.",
+        doc="A file with a ready-made assertion.",
     )
     assertion_template_file = option(
         "sasl.oauthbearer.assertion.template.file",
         STRING,
         None,
-        doc="A template file with additional claims of assertions. Takes effect with OAUTHBEARER between brokers.",
+        doc="A template file with additional claims of assertions.",
     )
     assertion_private_key_file = option(
         "sasl.oauthbearer.assertion.private.key.file",
         STRING,
         None,
-        doc="The private key file that signs assertions. Takes effect with OAUTHBEARER between brokers.",
+        doc="The private key file that signs assertions.",
     )
     assertion_private_key_passphrase = option(
         "sasl.oauthbearer.assertion.private.key.passphrase",
         PASSWORD,
         None,
-        doc="The passphrase of the private key that signs assertions. Takes effect with OAUTHBEARER between brokers.",
+        doc="The passphrase of the private key that signs assertions.",
     )
     assertion_claim_audience = option(
         "sasl.oauthbearer.assertion.claim.aud",
         STRING,
         None,
-        doc="The audience claim of assertions. Takes effect with OAUTHBEARER between brokers.",
+        doc="The audience claim of assertions.",
     )
     assertion_claim_issuer = option(
         "sasl.oauthbearer.assertion.claim.iss",
         STRING,
         None,
-        doc="The issuer claim of assertions. Takes effect with OAUTHBEARER between brokers.",
+        doc="The issuer claim of assertions.",
     )
     assertion_claim_subject = option(
         "sasl.oauthbearer.assertion.claim.sub",
         STRING,
         None,
-        doc="The subject claim of assertions. Takes effect with OAUTHBEARER between brokers.",
+        doc="The subject claim of assertions.",
     )
     assertion_claim_id_included = option(
         "sasl.oauthbearer.assertion.claim.jti.include",
         BOOLEAN,
         False,
-        doc="Whether assertions include a unique id (the jti claim). Takes effect with OAUTHBEARER between brokers.",
+        doc="Whether assertions include a unique id (the jti claim).",
     )
     assertion_claim_expiry_seconds = option(
         "sasl.oauthbearer.assertion.claim.exp.seconds",
@@ -196,7 +222,7 @@ class OauthClientOptions(Section):
         300,
         valid=between(0, 86_400),
         importance=Importance.LOW,
-        doc="How long an assertion is valid. Takes effect with OAUTHBEARER between brokers.",
+        doc="How long an assertion is valid.",
     )
     assertion_claim_not_before_seconds = option(
         "sasl.oauthbearer.assertion.claim.nbf.seconds",
@@ -204,6 +230,5 @@ class OauthClientOptions(Section):
         60,
         valid=between(0, 3600),
         importance=Importance.LOW,
-        doc="How long before its creation an assertion becomes valid (the nbf claim). Takes effect with OAUTHBEARER "
-        "between brokers.",
+        doc="How long before its creation an assertion becomes valid (the nbf claim).",
     )

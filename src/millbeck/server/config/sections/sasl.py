@@ -1,4 +1,4 @@
-"""SASL options. Those of GSSAPI and OAUTHBEARER are validated and listed, and take effect in a later release."""
+"""SASL options. Those of GSSAPI are validated and listed, and take effect in a later release."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class SaslOptions(Section):
         ("GSSAPI",),
         valid=distinct(),
         update=Update.PER_BROKER,
-        doc="The SASL mechanisms that clients may use: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. May be set per listener.",
+        doc="The SASL mechanisms that clients may use: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. May be set "
+        "per listener.",
     )
     jaas_config = option(
         "sasl.jaas.config",
@@ -59,82 +60,82 @@ class SaslOptions(Section):
         "sasl.server.callback.handler.class",
         CLASS,
         None,
-        doc="The class of the server callback handler of a mechanism. Used only for OAUTHBEARER.",
+        doc="For OAUTHBEARER: org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler, which "
+        "is the default where sasl.oauthbearer.jwks.endpoint.url is set.",
     )
     client_callback_handler_class = option(
         "sasl.client.callback.handler.class",
         CLASS,
         None,
-        doc="The class of the client callback handler of a mechanism. Used only for OAUTHBEARER.",
+        doc="The class of the client callback handler of a mechanism. For OAUTHBEARER.",
     )
     login_class = option(
         "sasl.login.class",
         CLASS,
         None,
-        doc="The class of the login. Used only for OAUTHBEARER.",
+        doc="The class of the login. For OAUTHBEARER.",
     )
     login_callback_handler_class = option(
         "sasl.login.callback.handler.class",
         CLASS,
         None,
-        doc="The class of the login callback handler. Used only for OAUTHBEARER.",
+        doc="The class of the login callback handler. For OAUTHBEARER.",
     )
     login_connect_timeout_ms = option(
         "sasl.login.connect.timeout.ms",
         INT,
         None,
         importance=Importance.LOW,
-        doc="The timeout of connecting to an identity provider. Used only for OAUTHBEARER.",
+        doc="The timeout of connecting to an identity provider. For OAUTHBEARER.",
     )
     login_read_timeout_ms = option(
         "sasl.login.read.timeout.ms",
         INT,
         None,
         importance=Importance.LOW,
-        doc="The timeout of reading a response of an identity provider. Used only for OAUTHBEARER.",
+        doc="The timeout of reading a response of an identity provider. For OAUTHBEARER.",
     )
     login_refresh_window_factor = option(
         "sasl.login.refresh.window.factor",
         DOUBLE,
         0.8,
         update=Update.PER_BROKER,
-        doc="The fraction of a credential's lifetime after which it is refreshed. Used only for OAUTHBEARER.",
+        doc="The fraction of a credential's lifetime after which it is refreshed. For OAUTHBEARER.",
     )
     login_refresh_window_jitter = option(
         "sasl.login.refresh.window.jitter",
         DOUBLE,
         0.05,
         update=Update.PER_BROKER,
-        doc="The random jitter of the refresh time, as a fraction of the lifetime. Used only for OAUTHBEARER.",
+        doc="The random jitter of the refresh time, as a fraction of the lifetime. For OAUTHBEARER.",
     )
     login_refresh_period_seconds_min = option(
         "sasl.login.refresh.min.period.seconds",
         SHORT,
         60,
         update=Update.PER_BROKER,
-        doc="The minimum time between two refreshes. Used only for OAUTHBEARER.",
+        doc="The minimum time between two refreshes. For OAUTHBEARER.",
     )
     login_refresh_buffer_seconds = option(
         "sasl.login.refresh.buffer.seconds",
         SHORT,
         300,
         update=Update.PER_BROKER,
-        doc="The time before expiration at which a credential is refreshed at the latest. Takes effect with "
-        "OAUTHBEARER.",
+        doc="The time before expiration at which a credential is refreshed at the latest. For OAUTHBEARER.",
     )
     login_retry_backoff_ms = option(
         "sasl.login.retry.backoff.ms",
         LONG,
         100,
         importance=Importance.LOW,
-        doc="The initial backoff after a failed login. Used only for OAUTHBEARER.",
+        doc="The initial backoff after a failed login. For OAUTHBEARER.",
     )
     login_retry_backoff_ms_max = option(
         "sasl.login.retry.backoff.max.ms",
         LONG,
         10_000,
         importance=Importance.LOW,
-        doc="The maximum backoff after failed logins. Used only for OAUTHBEARER.",
+        doc="The maximum backoff after failed logins. For OAUTHBEARER.",
     )
     server_receive_bytes_max = option(
         "sasl.server.max.receive.size",

@@ -1,0 +1,112 @@
+"""What the claims of a token must say: whose it is, by whom it was issued and for whom, and when it is valid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from millbeck.security.oauth.jwt import TokenRefused, shown
+
+TIME_MAX: Final = 1 << 40
+"""Seconds since 1970, far beyond any calendar, and small enough to be counted in milliseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRules:
+    """What a broker is configured to expect."""
+
+    audiences: tuple[str, ...] = ()
+    """Empty: only tokens that name no audience."""
+    issuer: str | None = None
+    """None: any."""
+    clock_skew_ms: int = 30_000
+    subject_claim: str = "sub"
+    scope_claim: str = "scope"
+    requires_issue_time: bool = True
+    required_scope: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedToken:
+    subject: str
+    """The name of the client's principal."""
+    expires_at_ms: int
+    scope: tuple[str, ...]
+
+
+def check_claims(claims: Mapping[str, Any], rules: ClaimRules, now_ms: int) -> AcceptedToken:
+    """Raises `TokenRefused` with the claim at fault."""
+    expires_ms = _time_ms(claims, "exp")
+    if expires_ms is None:
+        raise TokenRefused("the claim exp is missing: a token must expire")
+    if now_ms - rules.clock_skew_ms >= expires_ms:
+        raise TokenRefused(f"the token has expired {_ago(now_ms - expires_ms)}")
+    issued_ms = _time_ms(claims, "iat")
+    if issued_ms is None and rules.requires_issue_time:
+        raise TokenRefused("the claim iat is missing")
+    if issued_ms is not None and issued_ms > expires_ms:
+        raise TokenRefused("the token expires before it was issued")
+    not_before_ms = _time_ms(claims, "nbf")
+    if not_before_ms is not None:
+        if now_ms + rules.clock_skew_ms < not_before_ms:
+            raise TokenRefused("the token is not valid yet (nbf): compare the clocks of broker and identity provider")
+        if not_before_ms > expires_ms:
+            raise TokenRefused("the token expires before it becomes valid")
+    _check_issuer(claims, rules)
+    _check_audience(claims, rules)
+    scope = _scope(claims, rules)
+    return AcceptedToken(subject=_subject(claims, rules.subject_claim), expires_at_ms=expires_ms, scope=scope)
+
+
+def _check_issuer(claims: Mapping[str, Any], rules: ClaimRules) -> None:
+    if rules.issuer is not None and claims.get("iss") != rules.issuer:
+        raise TokenRefused(f"the issuer is {shown(claims.get('iss'))}, not sasl.oauthbearer.expected.issuer")
+
+
+def _check_audience(claims: Mapping[str, Any], rules: ClaimRules) -> None:
+    given = claims.get("aud")
+    if not rules.audiences:
+        if given is not None:
+            # As in Kafka: a token that was made for somebody in particular is not for whoever gets it.
+            raise TokenRefused(f"the token is for {shown(given)}: set sasl.oauthbearer.expected.audience")
+        return
+    audiences = [given] if isinstance(given, str) else given
+    if not isinstance(audiences, list) or not all(isinstance(each, str) for each in audiences):
+        raise TokenRefused("the claim aud is missing, or neither a text nor a list of texts")
+    if not set(audiences) & set(rules.audiences):
+        raise TokenRefused(f"the token is for {shown(audiences)}, none of them in sasl.oauthbearer.expected.audience")
+
+
+def _scope(claims: Mapping[str, Any], rules: ClaimRules) -> tuple[str, ...]:
+    given = claims.get(rules.scope_claim)
+    scopes = [] if given is None else given.split() if isinstance(given, str) else given
+    if not isinstance(scopes, list) or not all(isinstance(each, str) for each in scopes):
+        raise TokenRefused(f"the claim {rules.scope_claim} is neither a text nor a list of texts")
+    missing = [each for each in rules.required_scope if each not in scopes]
+    if missing:
+        raise TokenRefused(f"the token has no scope {shown(missing[0])}")
+    return tuple(scopes)
+
+
+def _subject(claims: Mapping[str, Any], name: str) -> str:
+    subject = claims.get(name)
+    if not isinstance(subject, str) or not subject or subject.strip() != subject:
+        raise TokenRefused(f"the claim {name}, by which the client is known, is {shown(subject)}")
+    return subject
+
+
+def _time_ms(claims: Mapping[str, Any], name: str) -> int | None:
+    seconds = claims.get(name)
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds):
+        raise TokenRefused(f"the claim {name} is not a time in seconds")
+    if not 0 <= seconds <= TIME_MAX:
+        raise TokenRefused(f"the claim {name} is out of range")
+    return int(seconds * 1000)
+
+
+def _ago(elapsed_ms: int) -> str:
+    return f"{max(elapsed_ms, 0) // 1000} seconds ago"

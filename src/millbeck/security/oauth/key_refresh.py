@@ -1,0 +1,64 @@
+"""When the keys of an identity provider are fetched: regularly, after failures, and for a key that is not known yet.
+
+Keys stay in use when they cannot be fetched again: a provider that is down must not lock out the clients whose tokens
+it has signed. A token with an unknown key may be the first one after the provider changed its keys, or anybody's
+invention; so such a token leads to one fetch, and inventions cannot make a broker ask the provider all the time.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from millbeck.security.oauth.keys import KeySet
+
+UNKNOWN_MAX: Final = 16
+UNKNOWN_AGAIN_MS: Final = 60_000
+"""The keys that were looked for in vain, and how long they are not looked for again; Kafka's numbers."""
+_DOUBLINGS_MAX: Final = 16
+
+
+class KeyRefresh:
+    def __init__(self, *, refresh_ms: int, backoff_ms: int, backoff_ms_max: int) -> None:
+        self.keys: KeySet | None = None
+        self.due_ms = 0
+        """When to fetch next, on the monotonic clock."""
+        self.fetched_ms: int | None = None
+        self.failures = 0
+        """In a row."""
+        self.failures_total = 0
+        self._refresh_ms = refresh_ms
+        self._backoff_ms = backoff_ms
+        self._backoff_ms_max = max(backoff_ms, backoff_ms_max)
+        self._wanted_ms: int | None = None
+        self._unknown: dict[str | None, int] = {}
+
+    def fetched(self, keys: KeySet, now_ms: int) -> None:
+        self.keys = keys
+        self.fetched_ms = now_ms
+        self.failures = 0
+        self.due_ms = now_ms + self._refresh_ms
+
+    def failed(self, now_ms: int) -> None:
+        """The keys so far stay."""
+        self.failures += 1
+        self.failures_total += 1
+        delay_ms: int = min(self._backoff_ms << min(self.failures - 1, _DOUBLINGS_MAX), self._backoff_ms_max)
+        self.due_ms = now_ms + delay_ms
+
+    def is_worth_a_fetch(self, key_id: str | None, now_ms: int) -> bool:
+        """Whether to fetch now for a token whose key is not there, which is remembered. Without a key to go by, or with
+        keys fetched just now, it is not."""
+        if self.keys is None:
+            # Nothing is known yet. After a failure it is not this token that decides when to try again.
+            return self.failures == 0 or now_ms >= self.due_ms
+        asked_ms = self._unknown.get(key_id)
+        if asked_ms is not None and now_ms - asked_ms < UNKNOWN_AGAIN_MS:
+            return False
+        if self._wanted_ms is not None and now_ms - self._wanted_ms < self._backoff_ms_max:
+            return False
+        self._wanted_ms = now_ms
+        self._unknown.pop(key_id, None)
+        if len(self._unknown) >= UNKNOWN_MAX:
+            self._unknown.pop(next(iter(self._unknown)))
+        self._unknown[key_id] = now_ms
+        return True
