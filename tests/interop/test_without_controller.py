@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from millbeck.host import real_environment
-from millbeck.simulation.workloads.without_controller import AT_ONCE_S, ResponseTimes, WithoutController
+from millbeck.simulation.workloads.outage_requests import AT_ONCE_S
+from millbeck.simulation.workloads.without_controller import ResponseTimes, WithoutController
 from tests.interop.cluster import Cluster
 
 SLACK_S = 2.0

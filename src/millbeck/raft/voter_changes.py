@@ -49,13 +49,13 @@ CAUGHT_UP_MS_MAX = 3_600_000
 
 def on_add(machine: QuorumMachine, token: int, ask: AddVoterRequest) -> None:
     role = machine.role_state
+    place = machine.endpoint_for(ask.voter.endpoints)
     refused = _refuse_change(machine)
     voters = machine.history.latest
+    if isinstance(role, Leading) and place is None:
+        refused = machine.refusal(InvalidRequest.code, "The new voter has no listeners.")
     if refused is None and voters.get(ask.voter.node_id) is not None:
         refused = machine.refusal(DuplicateVoter.code, f"Node {ask.voter.node_id} is already a voter.")
-    place = machine.endpoint_for(ask.voter.endpoints)
-    if refused is None and place is None:
-        refused = machine.refusal(InvalidRequest.code, "The new voter has no listeners.")
     if refused is not None or place is None or not isinstance(role, Leading):
         machine.answer(token, refused or machine.refusal(NOT_LEADER))
         return

@@ -214,6 +214,8 @@ def test_where_voters_are_in_files_they_can_not_be_changed() -> None:
     member = leader(is_static=True)
     assert error_of(member.asked(adding())) == UnsupportedVersion.code
     assert error_of(member.asked(RemoveVoterRequest(voter=key(2)))) == UnsupportedVersion.code
+    nowhere = AddVoterRequest(voter=Voter(node_id=9, directory_id=directory(9), endpoints=()))
+    assert error_of(member.asked(nowhere)) == InvalidRequest.code, "as in Kafka, the request is looked at first"
 
 
 def test_others_than_the_leader_send_elsewhere() -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from millbeck.client.addresses import Address
-from millbeck.client.errors import ConnectFailed, Disconnected
+from millbeck.client.errors import ConnectFailed, Disconnected, RequestTimeout
 from millbeck.kernel.environment import Environment
 from millbeck.server.network.peer_security import connect_to_peer
 
@@ -43,9 +43,19 @@ class BrokerConnections:
         self._is_closed = False
 
     async def request(self, node_id: int, purpose: str, message: object, response: type[R], *, timeout_s: float) -> R:
-        """Send a request and return the response; raises `ApiError` when there is none in time."""
-        connection = await self._connect(node_id, purpose)
-        return await connection.request(message, response, timeout_s=timeout_s)
+        """Send a request and return the response; raises `ApiError` when there is none in time.
+
+        The timeout includes connecting, and waiting for other requests that connect: a broker that is cut off refuses
+        nothing, and each attempt to reach it takes as long as a connection may.
+        """
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + timeout_s
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                connection = await self._connect(node_id, purpose)
+        except TimeoutError:
+            raise RequestTimeout(f"no connection to broker {node_id} within {round(timeout_s * 1000)} ms") from None
+        return await connection.request(message, response, timeout_s=deadline_s - loop.time())
 
     def close(self) -> None:
         """Close the connections; requests in flight fail with `Disconnected`."""

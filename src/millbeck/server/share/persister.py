@@ -3,7 +3,9 @@
 Used by partition leaders and group coordinators. The key determines the coordinator's broker. On this broker the shard
 is called directly. Requests to another broker are batched: one request per operation and group is in flight, and the
 next one carries what has accumulated. Retriable errors (the coordinator is loading, moved or does not respond) are
-retried with backoff, on the coordinator's current broker. All operations are idempotent, so retries are safe.
+retried with backoff, on the coordinator's current broker, until `SECONDS_MAX` have passed: clients wait for the result,
+and there may be no coordinator for as long as no controller can be elected. All operations are idempotent, so retries
+are safe.
 """
 
 from __future__ import annotations
@@ -36,9 +38,8 @@ if TYPE_CHECKING:
 PURPOSE: Final = "share-state"
 BACKOFF_MS_FIRST: Final = 20
 BACKOFF_MS_MAX: Final = 1000
-TRIES_MAX: Final = 15
-"""About ten seconds, with the backoff."""
-ANSWER_SECONDS_MAX: Final = 10.0
+SECONDS_MAX: Final = 10.0
+"""After which nothing is tried again. An attempt that has begun may take as long once more."""
 
 _RETRIABLE: Final = (
     NotCoordinator,
@@ -84,6 +85,8 @@ class Persister:
 
     def _run(self, request: PersisterRequest) -> None:
         broker = self._broker
+        if request.deadline_ms is None:
+            request.deadline_ms = broker.deadlines.now_ms() + int(SECONDS_MAX * 1000)
         topic = broker.image.topics.named(SHARE_GROUP_STATE_TOPIC)
         if topic is None:
             broker.auto_creation.request([SHARE_GROUP_STATE_TOPIC])
@@ -117,13 +120,19 @@ class Persister:
     async def _send(self, place: tuple[int, int, str], found: list[PersisterRequest]) -> None:
         node_id, kind_index, group_id = place
         kind = _KINDS[kind_index]
+        # What waited for the request before this one may be too late by now.
+        for late in [each for each in found if self._is_late(each)]:
+            found.remove(late)
+            late.reply.fail(CoordinatorNotAvailable(f"broker {node_id} does not answer"))
+        if not found:
+            return
         # Two operations on one share partition need two requests.
         first, rest = _distinct(found)
         if rest:
             self._queues[place] = rest + self._queues.get(place, [])
         try:
             response = await self._broker.peers.request(
-                node_id, PURPOSE, kind.request(group_id, first), kind.response, timeout_s=ANSWER_SECONDS_MAX
+                node_id, PURPOSE, kind.request(group_id, first), kind.response, timeout_s=SECONDS_MAX
             )
         except ApiError as error:
             for request in first:
@@ -152,11 +161,14 @@ class Persister:
 
     def _retry(self, request: PersisterRequest, error: ApiError) -> None:
         request.tries += 1
-        if request.tries > TRIES_MAX or self._is_closed:
+        if self._is_late(request) or self._is_closed:
             request.reply.fail(error)
             return
-        pause_ms = min(BACKOFF_MS_FIRST << (request.tries - 1), BACKOFF_MS_MAX)
+        pause_ms = min(BACKOFF_MS_FIRST << min(request.tries - 1, 10), BACKOFF_MS_MAX)
         self._broker.deadlines.after(pause_ms, lambda: self._run(request))
+
+    def _is_late(self, request: PersisterRequest) -> bool:
+        return request.deadline_ms is not None and self._broker.deadlines.now_ms() >= request.deadline_ms
 
 
 _KINDS: Final[tuple[PersisterOperation, ...]] = (

@@ -30,7 +30,7 @@ NOTHING_STORED: Final = PersistedState(0, -1)
 class PersisterRequest:
     """A pending operation on one share partition, with its callback."""
 
-    __slots__ = ("argument", "key", "kind", "reply", "tries")
+    __slots__ = ("argument", "deadline_ms", "key", "kind", "reply", "tries")
 
     def __init__(self, kind: PersisterOperation, key: ShareKey, argument: Any, reply: ResponseCallback[Any]) -> None:
         self.kind = kind
@@ -38,6 +38,8 @@ class PersisterRequest:
         self.argument = argument
         self.reply = reply
         self.tries = 0
+        self.deadline_ms: int | None = None
+        """Set by the first attempt."""
 
 
 class PersisterOperation(Protocol):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from millbeck.client.addresses import Address
 from millbeck.client.connection import ConnectionSettings
-from millbeck.client.errors import ConnectFailed, Disconnected
+from millbeck.client.errors import ConnectFailed, Disconnected, RequestTimeout
 from millbeck.kernel.environment import Environment
 from millbeck.server.network.broker_connections import BrokerConnections
 from millbeck.wire.messages.metadata import MetadataRequest, MetadataResponse
@@ -42,5 +43,31 @@ def test_connections_are_kept_by_purpose_and_opened_again() -> None:
         peers.close()
         with pytest.raises(Disconnected):
             await ask(1, "a")
+
+    BrokerHarness().run(scenario)
+
+
+def test_requests_to_a_broker_that_is_cut_off_all_end_within_their_timeouts() -> None:
+    """They wait for each other to connect: a connection takes 10 seconds to fail."""
+
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        house.world.node("n2")
+        house.world.network.set_power("n2", is_up=False)
+        peers = BrokerConnections(
+            environment,
+            node_id=7,
+            address_of=lambda _: Address("n2", 9092),
+            connection_settings=ConnectionSettings,
+        )
+
+        async def ask() -> Any:
+            return await peers.request(2, "a", MetadataRequest(topics=[]), MetadataResponse, timeout_s=15)
+
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        ended = await asyncio.gather(*(ask() for _ in range(5)), return_exceptions=True)
+        assert loop.time() - began_s == pytest.approx(15, abs=0.1)
+        assert [type(each) for each in ended] == [ConnectFailed] + 4 * [RequestTimeout]
+        peers.close()
 
     BrokerHarness().run(scenario)

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from millbeck.coordinator.runtime.result import ResponseCallback
 from millbeck.coordinator.share.shard import ShareKey
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import ApiError, CoordinatorNotAvailable, InvalidRequest
+from millbeck.kernel.errors import ApiError, CoordinatorNotAvailable, InvalidRequest, RequestTimedOut
 from millbeck.kernel.names import SHARE_GROUP_STATE_TOPIC
+from millbeck.server.share.persister import SECONDS_MAX, Persister
 from millbeck.server.share.persister_requests import NOTHING_STORED
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
 from tests.unit.server.harness.share_member import create, share_house
@@ -33,6 +35,44 @@ def test_the_topic_is_made_for_the_first_who_asks() -> None:
         persister.read(ShareKey("none", topic_id, 0), 3, ResponseCallback(answers.append, failures.append))
         await asyncio.sleep(0.1)
         assert [type(error) for error in failures] == [InvalidRequest], "that is final"
+
+    share_house().run(scenario)
+
+
+def test_a_coordinator_that_does_not_answer_is_asked_for_a_bounded_time() -> None:
+    """Each attempt may take as long as a request does: what counts is the time, not how often."""
+
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        topic_id = await create(client)
+        assert house.node is not None
+        broker = house.node.broker
+        # A shared topic that another broker leads, and does not answer for.
+        elsewhere = SimpleNamespace(partitions={0: SimpleNamespace(leader=2)})
+        image = SimpleNamespace(topics=SimpleNamespace(named=lambda _: elsewhere))
+        asked_s: list[float] = []
+        failed_s: list[float] = []
+        loop = asyncio.get_running_loop()
+
+        async def never(*arguments: Any, timeout_s: float) -> Any:
+            asked_s.append(loop.time())
+            await asyncio.sleep(timeout_s)
+            raise RequestTimedOut
+
+        def failed(_: ApiError) -> None:
+            failed_s.append(loop.time())
+
+        peers = SimpleNamespace(request=never)
+        context = SimpleNamespace(image=image, node_id=1, deadlines=broker.deadlines, spawn=broker.spawn, peers=peers)
+        persister = Persister(cast(Any, context))
+        began_s = loop.time()
+        for index in range(3):
+            persister.summary(ShareKey("g", topic_id, index), ResponseCallback(lambda _: None, failed))
+            # The later ones wait for the answer to the first.
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(60)
+        assert len(failed_s) == 3
+        assert max(failed_s) - began_s <= 2 * SECONDS_MAX
+        assert len(asked_s) <= 2
 
     share_house().run(scenario)
 

@@ -300,8 +300,6 @@ def complete_join(member: ClassicMember, response: JoinGroupResponse) -> bool:
     reply, member.join_reply = member.join_reply, None
     if reply is None:
         return False
-    if response.protocol_name is None and member.join_version < 7:
-        response.protocol_name = ""
     reply.reply(response)
     return True
 

@@ -148,7 +148,6 @@ class JoinGroupHandler:
         # The client retried on another connection: complete its earlier request.
         complete_join(member, JoinGroupResponse(error_code=errors.RebalanceInProgress.code, member_id=member.member_id))
         member.join_reply = self.reply
-        member.join_version = self.version
 
     # Known members
 

@@ -34,7 +34,6 @@ class ClassicMember:
     is_new: bool = False
     """Whether the member has joined but has not received its member id yet, so that it cannot send heartbeats."""
     join_reply: ResponseCallback[JoinGroupResponse] | None = None
-    join_version: int = 0
     sync_reply: ResponseCallback[SyncGroupResponse] | None = None
 
     @classmethod

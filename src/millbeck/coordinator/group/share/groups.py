@@ -108,11 +108,9 @@ class ShareGroups:
         return listing.describe(group_id, self._groups.get_at(group_id, at), self._topics, self._options.assignor_name)
 
     def places(self, group_id: str, at: int) -> dict[Uuid, tuple[int, ...]]:
-        """The initialized share partitions. Raises GROUP_ID_NOT_FOUND."""
+        """The initialized share partitions; of a group that does not exist none."""
         group = self._groups.get_at(group_id, at)
-        if group is None:
-            raise errors.GroupIdNotFound(f"Group {group_id} not found.")
-        return dict(group.topics.initialized)
+        return {} if group is None else dict(group.topics.initialized)
 
     # Setting start offsets and deletion
 

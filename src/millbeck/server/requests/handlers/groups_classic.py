@@ -35,6 +35,7 @@ from millbeck.wire.messages.classic_groups import (
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupRequest,
+    JoinGroupResponse,
     LeaveGroupRequest,
     SyncGroupRequest,
 )
@@ -48,6 +49,8 @@ from millbeck.wire.messages.groups import (
 
 PROTOCOL_NAMED_VERSION = 5
 AUTHORIZED_OPERATIONS_VERSION = 3
+NULL_PROTOCOL_VERSION = 7
+"""The first version of JoinGroup in which no protocol is null; before, it is empty."""
 
 
 def _check_may_read(call: Call, group_id: str) -> None:
@@ -55,14 +58,26 @@ def _check_may_read(call: Call, group_id: str) -> None:
         raise GroupAuthorizationFailed
 
 
-@handles(11, needs=[Need(Operation.READ, ResourceType.GROUP)])
+def join_error_reply(request: JoinGroupRequest | None, version: int, error: ApiError) -> JoinGroupResponse:
+    return _joined(JoinGroupResponse(error_code=error.code), version)
+
+
+def _joined(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
+    if not response.protocol_name:
+        response.protocol_name = None if version >= NULL_PROTOCOL_VERSION else ""
+    return response
+
+
+@handles(11, needs=[Need(Operation.READ, ResourceType.GROUP)], error_reply=join_error_reply)
 def handle_join_group(call: Call, request: JoinGroupRequest) -> None:
     _check_may_read(call, request.group_id)
     broker = call.broker
     call.hold()
     new_uuid = new_uuid_text(broker.environment.randomness)
     client = Client(client_id=call.client_id or "", host=call.client_host)
-    reply = ResponseCallback(call.reply, call.fail)
+    reply: ResponseCallback[JoinGroupResponse] = ResponseCallback(
+        lambda response: call.reply(_joined(response, call.version)), call.fail
+    )
     broker.groups.write(
         request.group_id,
         lambda shard: shard.join(

@@ -3,7 +3,7 @@
 Behaviour
 - Describe: the start offset of each share partition, -1 where the group has none yet, and the lag (the end of the
   partition minus the start offset, minus the records completed after it). Without topics: all share partitions with a
-  state.
+  state. As in Kafka, a group that does not exist is one without state.
 - Alter and Delete: only while the group has no members, NON_EMPTY_GROUP otherwise. The new offset starts a new state
   epoch, so that earlier writes cannot take effect. Alter creates a missing group.
 Versions
@@ -13,7 +13,7 @@ Versions
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from millbeck.coordinator.group.share.groups import StartOffset, StateInitialization
@@ -27,6 +27,7 @@ from millbeck.kernel.errors import (
 )
 from millbeck.kernel.ids import ZERO_UUID
 from millbeck.security.authorizer import Operation, ResourceType
+from millbeck.server.loop.gather import ResultCollector
 from millbeck.server.network.call import Call
 from millbeck.server.network.route import Need, handles
 from millbeck.server.requests.handlers.share_fetch import check_share_groups_are_on
@@ -55,6 +56,7 @@ from millbeck.wire.messages.share_groups import (
 )
 
 if TYPE_CHECKING:
+    from millbeck.server.broker import Broker
     from millbeck.server.share.sessions import Place
 
 T = TypeVar("T")
@@ -150,20 +152,34 @@ async def _describe_topic(
         code, text = refusal.code, str(refusal) or None
         refused = [result(index, UNKNOWN, 0, UNKNOWN, code, text) for index in indexes]
         return DescribeShareGroupOffsetsResponseTopic(name, ZERO_UUID, refused)
-    ends = await _ends_of(call, name, indexes) if call.version >= 1 else {}
     partitions = []
-    for index in indexes:
-        key = ShareKey(group_id, topic.topic_id, index)
-        try:
-            stored: PersistedState = await answer_of(lambda reply, key=key: broker.shares.persister.summary(key, reply))  # type: ignore[misc]
-        except ApiError as error:
-            partitions.append(result(index, UNKNOWN, 0, UNKNOWN, error.code, str(error) or None))
+    # One after the other they would take as many timeouts as there are partitions without a coordinator.
+    states, ends = await asyncio.gather(
+        _states_of(broker, [ShareKey(group_id, topic.topic_id, index) for index in indexes]),
+        _ends_of(call, name, indexes if call.version >= 1 else []),
+    )
+    for index, stored in zip(indexes, states, strict=True):
+        if isinstance(stored, ApiError):
+            partitions.append(result(index, UNKNOWN, 0, UNKNOWN, stored.code, str(stored) or None))
             continue
         lag = UNKNOWN
         if stored.start_offset >= 0 and index in ends:
             lag = max(0, ends[index] - stored.start_offset - max(0, stored.delivery_complete_count))
         partitions.append(result(index, stored.start_offset, max(0, stored.leader_epoch), lag))
     return DescribeShareGroupOffsetsResponseTopic(name, topic.topic_id, partitions)
+
+
+async def _states_of(broker: Broker, keys: Sequence[ShareKey]) -> list[PersistedState | ApiError]:
+    """What is stored of these share partitions, in their order, or why it is not known."""
+    future: asyncio.Future[list[PersistedState | ApiError]] = asyncio.get_running_loop().create_future()
+    gather: ResultCollector[PersistedState | ApiError] = ResultCollector(
+        lambda found: None if future.done() else future.set_result(found)
+    )
+    for key in keys:
+        reply = gather.ask(lambda error: error)
+        broker.shares.persister.summary(key, ResponseCallback(reply.reply, reply.fail))
+    gather.close()
+    return await future
 
 
 async def _ends_of(call: Call, name: str, indexes: list[int]) -> dict[int, int]:
@@ -183,18 +199,21 @@ async def _ends_of(call: Call, name: str, indexes: list[int]) -> dict[int, int]:
                 continue
         elif registration.leader >= 0:
             elsewhere.setdefault(registration.leader, []).append(index)
-    for leader, there in elsewhere.items():
-        asked = [ListOffsetsPartition(index, timestamp=LATEST) for index in there]
-        request = ListOffsetsRequest(replica_id=A_CONSUMER, topics=[ListOffsetsTopic(name, asked)])
-        try:
-            answer = await broker.peers.request(
-                leader, PURPOSE, request, ListOffsetsResponse, timeout_s=ANSWER_SECONDS_MAX
-            )
-        except ApiError:
-            continue
-        for found in answer.topics:
-            ends.update({each.partition_index: each.offset for each in found.partitions if not each.error_code})
+    found = await asyncio.gather(*(_ends_from(broker, leader, name, there) for leader, there in elsewhere.items()))
+    for each in found:
+        ends |= each
     return ends
+
+
+async def _ends_from(broker: Broker, leader: int, name: str, indexes: list[int]) -> dict[int, int]:
+    asked = [ListOffsetsPartition(index, timestamp=LATEST) for index in indexes]
+    request = ListOffsetsRequest(replica_id=A_CONSUMER, topics=[ListOffsetsTopic(name, asked)])
+    try:
+        answer = await broker.peers.request(leader, PURPOSE, request, ListOffsetsResponse, timeout_s=ANSWER_SECONDS_MAX)
+    except ApiError:
+        return {}
+    partitions = [each for topic in answer.topics for each in topic.partitions]
+    return {each.partition_index: each.offset for each in partitions if not each.error_code}
 
 
 # AlterShareGroupOffsets

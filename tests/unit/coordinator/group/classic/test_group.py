@@ -184,13 +184,10 @@ def test_the_most_patient_member_decides_the_rebalance_timeout() -> None:
     assert group_of(member("a", rebalance_ms=5), member("b", rebalance_ms=9)).rebalance_timeout_ms == 9
 
 
-@pytest.mark.parametrize(("version", "name"), [(6, ""), (7, None)])
-def test_a_missing_protocol_name_is_null_only_from_version_7(
-    worlds: ModuleType, version: int, name: str | None
-) -> None:
+def test_a_waiting_request_is_answered_once(worlds: ModuleType) -> None:
     one, outcome = member("a"), worlds.Outcome()
-    one.join_reply, one.join_version = outcome.reply, version
-    assert complete_join(one, JoinGroupResponse(protocol_name=None))
-    assert outcome.response.protocol_name == name
+    one.join_reply = outcome.reply
+    assert complete_join(one, JoinGroupResponse(generation_id=7))
+    assert outcome.response.generation_id == 7
     assert not complete_join(one, JoinGroupResponse())
     assert not complete_sync(one, SyncGroupResponse())

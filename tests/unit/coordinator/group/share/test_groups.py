@@ -31,8 +31,7 @@ def test_groups_are_listed_and_described_as_committed() -> None:
     assert [(each.group_id, each.group_state, each.group_type) for each in listed] == [("g", "Stable", "share")]
     assert world.share.describe("g", at).members[0].member_id == "m"
     assert world.share.places("g", at) == {id_of("t"): (0, 1)}
-    with pytest.raises(errors.GroupIdNotFound):
-        world.share.places("none", at)
+    assert world.share.places("none", at) == {}
     assert world.share.counts() == {"Empty": 0, "Stable": 1, "Dead": 0}
 
 

@@ -50,6 +50,18 @@ async def join(client: Client, version: int = 9) -> Any:
     return response
 
 
+@pytest.mark.parametrize(("version", "name"), [(6, ""), (7, None)])
+def test_no_protocol_is_null_only_from_version_7(version: int, name: str | None) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        early = await client.ask(join_request(), version)
+        assert (early.error_code, early.protocol_name) == (errors.NotCoordinator.code, name), "there is no shard yet"
+        await find(client)
+        unnamed = await client.ask(join_request(), version)
+        assert (unnamed.error_code, unnamed.protocol_name) == (errors.MemberIdRequired.code, name)
+
+    BrokerHarness().run(scenario)
+
+
 def sync_request(joined: Any, version: int = 5, **work: bytes) -> SyncGroupRequest:
     named = version >= 5
     return SyncGroupRequest(

@@ -24,6 +24,7 @@ from tests.unit.server.harness.share_member import (
     abort_a_transaction,
     acquired,
     begin,
+    create,
     settled,
     share_house,
 )
@@ -65,9 +66,25 @@ def test_the_lag_is_what_is_not_settled() -> None:
             ("none", 0, -1, -1, unknown),
             ("t", 0, 2, 5, 0),
         ]
-        assert (await described(client, group="none")).error_code == errors.GroupIdNotFound.code
+        nothing = await described(client, group="none")
+        assert (nothing.error_code, nothing.topics) == (0, [])
+        assert places(await described(client, [("t", [0])], group="none")) == [("t", 0, -1, -1, 0)]
 
     share_house().run(scenario)
+
+
+def test_partitions_without_a_coordinator_are_waited_for_together() -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        await create(client, partitions=20)
+        member = ShareMember(client)
+        await member.join("t", is_assigned=False)
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        answer = await described(client, [("t", list(range(20)))])
+        assert loop.time() - began_s < 12
+        assert places(answer) == [("t", index, -1, -1, errors.CoordinatorNotAvailable.code) for index in range(20)]
+
+    share_house(**{"share.coordinator.state.topic.replication.factor": "3"}).run(scenario)
 
 
 def test_a_group_begins_where_it_was_set() -> None:
