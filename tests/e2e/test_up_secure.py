@@ -89,6 +89,22 @@ def test_clients_use_the_files_as_they_are(tmp_path: Path, nodes: int) -> None:
         assert as_python_says(files, "again", 1) == [b"from python"]
 
 
+def test_a_renewed_certificate_is_taken_without_a_restart(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    files = data / "security"
+    with running(data, "--set", "millbeck.ssl.reload.interval.ms=200"):
+        bootstrap = json.loads((files / "app.json").read_text())["bootstrap.servers"]
+        before = run("cert", "inspect", bootstrap).stdout
+        done = run("cert", "renew", str(files / "node-1.pem"), "--ca", str(files), "--days", "50")
+        assert done.exit_code == 0, done.output
+        deadline_s = time.monotonic() + 20
+        while "49 days left" not in (seen := run("cert", "inspect", bootstrap).stdout):
+            assert time.monotonic() < deadline_s, seen
+            time.sleep(0.1)
+        assert "49 days left" not in before
+        assert as_python_says(files, "after", 1) == [b"from python"]
+
+
 def test_the_check_and_the_refusals(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
     checked = run("up", "--secure", "--check", "--port", "0", "--data", data)

@@ -1,8 +1,9 @@
-"""``millbeck cert``: look at certificates in files, and at those that a port presents."""
+"""``millbeck cert``: make and renew certificates, and look at those in files and of ports."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -15,11 +16,14 @@ if TYPE_CHECKING:
     from millbeck.security.tls.certificate import Certificate
 
 CONNECT_SECONDS_MAX: Final = 10.0
+AUTHORITY_DAYS: Final = 3650
+CERTIFICATE_DAYS: Final = 397
+"""Browsers accept no longer ones, and neither do some clients."""
 
 
 @click.group(cls=SubcommandGroup, flags={})
 def command() -> None:
-    """Show certificates: whose they are, for which hosts, and for how long."""
+    """Make and renew certificates, and show whose they are, for which hosts, and for how long."""
 
 
 @command.command("inspect")
@@ -51,6 +55,141 @@ def inspect(sources: tuple[str, ...], password: str | None, output: str) -> None
         show_rows([_row(source, each, now_ms) for source, each in found], output)
     if any(not each.not_before_ms <= now_ms < each.not_after_ms for _, each in found):
         raise SystemExit(1)
+
+
+def authority_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options that say where the authority is."""
+    for option in (
+        click.option(
+            "--ca-password",
+            metavar="TEXT",
+            envvar="MILLBECK_CA_PASSWORD",
+            show_envvar=True,
+            help="The password of the authority's key, if it is encrypted.",
+        ),
+        click.option(
+            "--ca",
+            "directory",
+            metavar="DIR",
+            type=FILE,
+            default=".",
+            show_default="this one",
+            help="The directory of the authority: ca.pem and ca.key.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+@command.command("create")
+@click.argument("kind", type=click.Choice(["ca", "node", "client"]))
+@click.argument("name", required=False)
+@click.option("--host", "hosts", multiple=True, metavar="HOST", help="A name or address of the node; can be repeated.")
+@click.option("--local", is_flag=True, help="With every name and address of this machine.")
+@click.option("--days", type=click.IntRange(1, 36_500), help="How long it is valid.  [default: ca 3650, others 397]")
+@click.option(
+    "--key",
+    "key_type",
+    type=click.Choice(["ec", "rsa"]),
+    default="ec",
+    show_default=True,
+    help="P-256, or RSA with 3072 bits.",
+)
+@click.option("--out", metavar="FILE", type=FILE, help="Where to write key and certificate.  [default: NAME.pem]")
+@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+@authority_options
+def create(
+    kind: str,
+    name: str | None,
+    hosts: tuple[str, ...],
+    local: bool,
+    days: int | None,
+    key_type: str,
+    out: str | None,
+    force: bool,
+    directory: str,
+    ca_password: str | None,
+) -> None:
+    """Make an authority, or a key and a certificate that the authority signs.
+
+    A node's certificate is for the hosts by which clients connect; a client's names the principal User:CN=NAME. Both
+    are one PEM file, for ssl.keystore.location, that only you can read. Who is to trust them needs ca.pem, as
+    ssl.truststore.location. Needs millbeck[security].
+
+    \b
+    Examples:
+      millbeck cert create ca --ca /etc/millbeck/ca
+      millbeck cert create node broker-1 --host broker-1.example --host 10.0.0.7 --ca /etc/millbeck/ca
+      millbeck cert create node laptop --local
+      millbeck cert create client alice --ca /etc/millbeck/ca
+    """
+    from millbeck.cli.certificates import AuthorityFiles
+    from millbeck.host.certificate_authority import KeyType, NewCertificate
+
+    authority = AuthorityFiles(directory=directory, password=ca_password)
+    if kind == "ca":
+        if hosts or local or out:
+            raise click.UsageError("an authority has neither --host, --local nor --out: --ca is its directory")
+        authority.make(name or "millbeck authority", days=days or AUTHORITY_DAYS, key_type=KeyType(key_type))
+        click.echo(f"{authority.certificate_path}: for whom is to trust what the authority signs")
+        click.echo(f"{authority.key_path}: its key; keep it away from the nodes")
+        return
+    if name is None:
+        raise click.UsageError(f"a {kind} needs a name: millbeck cert create {kind} NAME")
+    if kind == "client" and (hosts or local):
+        raise click.UsageError("a client's certificate has no --host and no --local")
+    if kind == "node" and not (hosts or local):
+        raise click.UsageError("a node needs the hosts that clients connect to: --host, or --local for this machine")
+    path = out or f"{name}.pem"
+    if os.path.exists(path) and not force:
+        raise click.UsageError(f"{path} is there: renew it with `millbeck cert renew {path}`, or give --force")
+    if local:
+        from millbeck.host.local_names import local_names
+
+        hosts = tuple(dict.fromkeys([*hosts, *local_names()]))
+    wanted = NewCertificate(
+        name=name,
+        days=days or CERTIFICATE_DAYS,
+        hosts=hosts,
+        is_server=kind == "node",
+        key_type=KeyType(key_type),
+    )
+    authority.issue(wanted, path)
+    click.echo(f"ssl.keystore.location={os.path.abspath(path)}")
+    click.echo(f"ssl.truststore.location={os.path.abspath(authority.certificate_path)}")
+
+
+@command.command("renew")
+@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=FILE)
+@click.option("--days", type=click.IntRange(1, 36_500), help="How long it is valid.  [default: as long as before]")
+@click.option("--if-days-left", type=click.IntRange(0), metavar="N", help="Only if it ends in less than N days.")
+@authority_options
+def renew(
+    files: tuple[str, ...], days: int | None, if_days_left: int | None, directory: str, ca_password: str | None
+) -> None:
+    """Replace certificates by new ones for the same owner and hosts, with new keys.
+
+    A running node takes the new file within millbeck.ssl.reload.interval.ms, without a restart. The authority's own
+    certificate, ca.pem, keeps its key: what it has signed stays valid, and those who trust it need the new file before
+    the old one ends.
+
+    \b
+    Examples:
+      millbeck cert renew broker-1.pem --ca /etc/millbeck/ca
+      millbeck cert renew *.pem --if-days-left 30
+      millbeck cert renew ca.pem --days 3650
+    """
+    from millbeck.cli.certificates import AuthorityFiles, first_certificate, now_ms
+
+    authority = AuthorityFiles(directory=directory, password=ca_password)
+    for path in files:
+        if if_days_left is not None:
+            left = first_certificate(path).days_left(now_ms())
+            if left >= if_days_left:
+                click.echo(f"{path}: {int(left)} days left, kept")
+                continue
+        new = authority.renew(path, days=days)
+        click.echo(f"{path}: {new.subject}, valid to {_date(new.not_after_ms)}")
 
 
 def certificates_of(source: str, password: str | None) -> Sequence[Certificate]:
