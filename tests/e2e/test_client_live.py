@@ -27,7 +27,6 @@ from millbeck.client.admin.results import (
     ResourceType,
 )
 from millbeck.client.errors import NoBrokerReachable, RequestTimeout
-from millbeck.host import real_environment
 from millbeck.kernel.errors import (
     GroupIdNotFound,
     InvalidConfig,
@@ -68,18 +67,18 @@ def run(scenario: Callable[[], Coroutine[Any, Any, None]], limit_s: float = 60) 
 
 
 def admin_of(bootstrap: str) -> Admin:
-    return Admin(real_environment(), {"bootstrap.servers": bootstrap})
+    return Admin({"bootstrap.servers": bootstrap})
 
 
 def producer_of(bootstrap: str, **settings: Any) -> Producer:
     texts = {key.replace("_", "."): value for key, value in settings.items()}
-    return Producer(real_environment(), {"bootstrap.servers": bootstrap} | texts)
+    return Producer({"bootstrap.servers": bootstrap} | texts)
 
 
 def consumer_of(bootstrap: str, **settings: Any) -> Consumer:
     texts = {key.replace("_", "."): value for key, value in settings.items()}
     defaults = {"bootstrap.servers": bootstrap, "auto.offset.reset": "earliest"}
-    return Consumer(real_environment(), defaults | texts)
+    return Consumer(defaults | texts)
 
 
 async def create(bootstrap: str, topic: str, partition_count: int = 1, **configs: str) -> list[TopicPartition]:
@@ -104,7 +103,7 @@ def test_what_is_sent_is_read(bootstrap: str, topic: str, codec: str) -> None:
         partitions = await create(bootstrap, topic, 3)
         async with producer_of(bootstrap, compression_type=codec) as producer:
             sent = [
-                await producer.send(
+                await producer.enqueue(
                     topic,
                     b"value %d" % index,
                     key=b"key %d" % (index % 10),
@@ -132,7 +131,7 @@ def test_every_level_of_acknowledgement(bootstrap: str, topic: str, acks: str) -
         (partition,) = await create(bootstrap, topic)
         async with producer_of(bootstrap, acks=acks) as producer:
             for index in range(100):
-                await producer.send(topic, b"%d" % index)
+                await producer.enqueue(topic, b"%d" % index)
         async with consumer_of(bootstrap) as consumer:
             consumer.assign([partition])
             found = await read(consumer, 100)
@@ -147,10 +146,10 @@ def test_large_records_are_taken_where_they_are_allowed_and_refused_where_not(bo
         settings = {"max_request_size": 10_000_000, "batch_size": 5_000_000, "linger_ms": 20}
         async with producer_of(bootstrap, **settings) as producer:
             with pytest.raises(MessageTooLarge, match=r"max\.message\.bytes|larger"):
-                await (await producer.send(topic, os.urandom(4_000_000)))
+                await producer.send(topic, os.urandom(4_000_000))
             # Together they are too large for one batch: it is split on the way.
             values = [os.urandom(1_000_000) for _ in range(5)]
-            sent = [await producer.send(topic, value) for value in values]
+            sent = [await producer.enqueue(topic, value) for value in values]
             assert [(await future).offset for future in sent] == [0, 1, 2, 3, 4]
         async with consumer_of(bootstrap) as consumer:
             consumer.assign([partition])
@@ -165,7 +164,7 @@ def test_positions(bootstrap: str, topic: str) -> None:
         (partition,) = await create(bootstrap, topic)
         async with producer_of(bootstrap) as producer:
             for index in range(50):
-                await producer.send(topic, b"%d" % index, timestamp=1_000_000 + index * 10)
+                await producer.enqueue(topic, b"%d" % index, timestamp=1_000_000 + index * 10)
         async with consumer_of(bootstrap) as consumer:
             consumer.assign([partition])
             assert await consumer.beginning_offsets([partition]) == {partition: 0}
@@ -198,7 +197,7 @@ def test_a_group_shares_partitions_and_goes_on_where_it_was(bootstrap: str, topi
         }
         async with producer_of(bootstrap) as producer:
             for index in range(400):
-                await producer.send(topic, b"%d" % index, partition=index % 4)
+                await producer.enqueue(topic, b"%d" % index, partition=index % 4)
         first = consumer_of(bootstrap, **settings)
         first.subscribe([topic])
         assert sum(map(len, (await read(first, 400)).values())) == 400
@@ -212,7 +211,7 @@ def test_a_group_shares_partitions_and_goes_on_where_it_was(bootstrap: str, topi
         while len(second.assignment) < 4:
             assert await second.poll(timeout_s=0.2) == {}
         async with producer_of(bootstrap) as producer:
-            await producer.send(topic, b"new", partition=0)
+            await producer.enqueue(topic, b"new", partition=0)
         assert [record.value for records in (await read(second, 1)).values() for record in records] == [b"new"]
         await second.close()
 
@@ -273,7 +272,7 @@ def test_the_cluster_is_administered(bootstrap: str, topic: str) -> None:
         (partition,) = await create(bootstrap, topic)
         async with producer_of(bootstrap) as producer:
             for _ in range(10):
-                await producer.send(topic, b"v")
+                await producer.enqueue(topic, b"v")
         async with admin_of(bootstrap) as admin:
             cluster = await admin.describe_cluster()
             assert cluster.nodes
@@ -337,7 +336,7 @@ def test_over_tls(topic: str, tmp_path: Path, client_auth: str) -> None:
 
     async def scenario() -> None:
         async with producer_of(started.bootstrap, **tls, **own) as producer:
-            place = await (await producer.send(topic, value))
+            place = await producer.send(topic, value)
         async with consumer_of(started.bootstrap, **tls, **own) as consumer:
             consumer.assign([TopicPartition(topic, place.partition)])
             ((record,),) = (await read(consumer, 1)).values()

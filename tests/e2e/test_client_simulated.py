@@ -49,7 +49,7 @@ def simulate(
 
         async def whole(environment: Environment) -> None:
             before = asyncio.all_tasks()
-            async with Admin(environment, BOOTSTRAP) as admin:
+            async with Admin(BOOTSTRAP, environment=environment) as admin:
                 wanted = NewTopic(name="t", partition_count=PARTITION_COUNT, replication_factor=1)
                 (await admin.create_topics([wanted], timeout_s=300)).all()
             await scenario(world, environment)
@@ -61,7 +61,7 @@ def simulate(
 
 async def read_all(environment: Environment, count: int) -> dict[int, list[bytes | None]]:
     found: dict[int, list[bytes | None]] = {number: [] for number in range(PARTITION_COUNT)}
-    async with Consumer(environment, BOOTSTRAP | {"auto.offset.reset": "earliest"}) as consumer:
+    async with Consumer(BOOTSTRAP | {"auto.offset.reset": "earliest"}, environment=environment) as consumer:
         consumer.assign([TopicPartition("t", number) for number in found])
         async with asyncio.timeout(600):
             while sum(map(len, found.values())) < count:
@@ -95,11 +95,11 @@ def test_records_arrive_once_and_in_order_whatever_happens_to_the_node(seed: int
         settings = BOOTSTRAP | {"linger.ms": 20, "batch.size": 500, "request.timeout.ms": 3000}
         settings |= {"delivery.timeout.ms": 600_000}
         count = 600
-        async with Producer(environment, settings) as producer:
+        async with Producer(settings, environment=environment) as producer:
             sent = []
             for index in range(count):
                 number = index % PARTITION_COUNT
-                sent.append((number, await producer.send("t", b"%d" % index, partition=number)))
+                sent.append((number, await producer.enqueue("t", b"%d" % index, partition=number)))
                 await asyncio.sleep(0.02)
             await producer.flush()
         trouble.cancel()
@@ -130,7 +130,7 @@ def test_a_group_reads_everything_while_members_come_and_go(seed: int) -> None:
         seen: dict[tuple[int, int], bytes | None] = {}
 
         async def member(polls: int | None) -> None:
-            async with Consumer(environment, settings) as consumer:
+            async with Consumer(settings, environment=environment) as consumer:
                 consumer.subscribe(["t"])
                 while polls is None or polls > 0:
                     for partition, records in (await consumer.poll(timeout_s=0.3, max_records=10)).items():
@@ -141,9 +141,9 @@ def test_a_group_reads_everything_while_members_come_and_go(seed: int) -> None:
                         await consumer.commit(timeout_s=30)
 
         async def produce() -> None:
-            async with Producer(environment, BOOTSTRAP | {"linger.ms": 5}) as producer:
+            async with Producer(BOOTSTRAP | {"linger.ms": 5}, environment=environment) as producer:
                 for index in range(count):
-                    await producer.send("t", b"%d" % index, partition=index % PARTITION_COUNT)
+                    await producer.enqueue("t", b"%d" % index, partition=index % PARTITION_COUNT)
                     await asyncio.sleep(0.05)
 
         writing = asyncio.ensure_future(produce())
@@ -157,7 +157,7 @@ def test_a_group_reads_everything_while_members_come_and_go(seed: int) -> None:
         steady.cancel()
         await asyncio.wait([steady])
         assert sorted(int(value or b"") for value in seen.values()) == list(range(count))
-        async with Consumer(environment, settings) as consumer:
+        async with Consumer(settings, environment=environment) as consumer:
             partitions = [TopicPartition("t", number) for number in range(PARTITION_COUNT)]
             committed = await consumer.committed(partitions)
             assert all(entry is not None and entry.offset <= count // PARTITION_COUNT for entry in committed.values())

@@ -13,7 +13,6 @@ from millbeck.client.admin import Admin
 from millbeck.client.admin.results import NewTopic
 from millbeck.client.consumer import Consumer
 from millbeck.client.producer import Producer
-from millbeck.host import real_environment
 from millbeck.kernel.ids import TopicPartition
 from millbeck.testing import Broker, broker
 
@@ -31,24 +30,24 @@ def until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None
 
 async def fill(bootstrap: str, count: int, start: int = 0) -> dict[bytes, bytes]:
     table: dict[bytes, bytes] = {}
-    async with Producer(real_environment(), {"bootstrap.servers": bootstrap, "linger.ms": 5}) as producer:
+    async with Producer({"bootstrap.servers": bootstrap, "linger.ms": 5}) as producer:
         for number in range(start, start + count):
             key, value = b"key-%d" % (number % KEYS), b"%d " % number * 100
-            await producer.send("table", value, key=key, partition=0)
+            await producer.enqueue("table", value, key=key, partition=0)
             table[key] = value
         await producer.flush()
     return table
 
 
 async def create(bootstrap: str) -> None:
-    async with Admin(real_environment(), {"bootstrap.servers": bootstrap}) as admin:
+    async with Admin({"bootstrap.servers": bootstrap}) as admin:
         (await admin.create_topics([NewTopic(name="table", configs=TABLE)])).all()
 
 
 async def read(bootstrap: str) -> dict[bytes, bytes]:
     table: dict[bytes, bytes] = {}
     name = TopicPartition("table", 0)
-    async with Consumer(real_environment(), {"bootstrap.servers": bootstrap}) as consumer:
+    async with Consumer({"bootstrap.servers": bootstrap}) as consumer:
         end = (await consumer.end_offsets([name]))[name]
         consumer.assign([name])
         consumer.seek(name, 0)

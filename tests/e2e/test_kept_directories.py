@@ -100,12 +100,12 @@ def transact(node: Broker) -> None:
     """One transaction that is committed, and one that is not, under the epochs of transaction version 2."""
     with Blocking() as blocking:
         settings = {"bootstrap.servers": node.bootstrap, "transactional.id": "raised"}
-        producer = blocking.make(lambda environment: AsyncProducer(environment, settings))
+        producer = blocking.make(lambda environment: AsyncProducer(settings, environment=environment))
         blocking.run(producer.init_transactions())
         assert producer.transactions.is_version_2
         for value, end in ((b"lost", producer.abort_transaction), (b"kept", producer.commit_transaction)):
             producer.begin_transaction()
-            blocking.run(producer.send("raised", value))
+            blocking.run(producer.enqueue("raised", value))
             blocking.run(producer.flush())
             blocking.run(end())
 
@@ -131,7 +131,7 @@ def shared(node: Broker) -> list[bytes | None]:
     millbeck(node, "config", "alter", "--group", "sharers", "--add-config", options)
     with Blocking() as blocking:
         settings = {"bootstrap.servers": node.bootstrap, "group.id": "sharers"}
-        consumer = blocking.make(lambda environment: ShareConsumer(environment, settings))
+        consumer = blocking.make(lambda environment: ShareConsumer(settings, environment=environment))
         consumer.subscribe(["raised"])
         for _ in range(30):
             found = blocking.run(consumer.poll(timeout_s=1.0))

@@ -16,7 +16,6 @@ from cryptography import x509
 from bench import raw
 from millbeck.client.admin import Admin
 from millbeck.client.admin.results import ConfigChange, ConfigResource, ResourceType
-from millbeck.host import real_environment
 from millbeck.kernel.errors import InvalidRequest
 from millbeck.server.node import Node
 from tests.fixtures.authority import Authority
@@ -136,7 +135,7 @@ class Renewals:
 async def renew_ten_times(node: Node, renewals: Renewals) -> None:
     old, new, file = renewals.old, renewals.new, renewals.file
     by_file = INTERVAL_S + WITHIN_S
-    async with Admin(real_environment(), {"bootstrap.servers": f"127.0.0.1:{node.listeners[1].port}"}) as admin:
+    async with Admin({"bootstrap.servers": f"127.0.0.1:{node.listeners[1].port}"}) as admin:
 
         async def configure(name: str, value: str) -> None:
             resource = ConfigResource(ResourceType.BROKER, str(node.node_id))

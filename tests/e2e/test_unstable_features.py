@@ -37,12 +37,12 @@ def prepare(node: Broker, value: bytes, decided: PreparedState | None = None) ->
     """A producer that completes what is prepared, if it is told how, prepares something else, and is gone."""
     with Blocking() as blocking:
         settings = {"bootstrap.servers": node.bootstrap, **TWO_PHASE}
-        producer = blocking.make(lambda environment: Producer(environment, settings))
+        producer = blocking.make(lambda environment: Producer(settings, environment=environment))
         blocking.run(producer.init_transactions(keeps_prepared=True))
         if decided is not None:
             blocking.run(producer.complete_transaction(decided))
         producer.begin_transaction()
-        blocking.run(producer.send("paid", value))
+        blocking.run(producer.enqueue("paid", value))
         return blocking.run(producer.prepare_transaction())
 
 
@@ -70,12 +70,12 @@ def test_what_a_share_group_rejects_is_shown_with_its_dead_letters(node: Broker)
     millbeck(node, "config", "alter", "--group", "jobs", "--add-config", ",".join(options))
     with Blocking() as blocking:
         settings = {"bootstrap.servers": node.bootstrap}
-        producer = blocking.make(lambda environment: Producer(environment, settings))
+        producer = blocking.make(lambda environment: Producer(settings, environment=environment))
         for number in range(3):
-            blocking.run(producer.send("orders", b"%d" % number, partition=0))
+            blocking.run(producer.enqueue("orders", b"%d" % number, partition=0))
         blocking.run(producer.flush())
         sharing = {**settings, "group.id": "jobs", "share.acknowledgement.mode": "explicit"}
-        consumer = blocking.make(lambda environment: ShareConsumer(environment, sharing))
+        consumer = blocking.make(lambda environment: ShareConsumer(sharing, environment=environment))
         consumer.subscribe(["orders"])
         seen = 0
         while seen < 3:

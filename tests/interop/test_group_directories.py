@@ -15,7 +15,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from bench.systems import SYSTEMS
 from millbeck.client.admin import Admin
 from millbeck.client.admin.results import FeatureUpdate, GroupDescription, UpgradeType
-from millbeck.host import real_environment
 from tests.interop.cluster import until
 
 T = TypeVar("T")
@@ -33,7 +32,7 @@ async def _described(admin: Admin) -> GroupDescription:
 
 def _ask(bootstrap: str, work: Callable[[Admin], Awaitable[T]]) -> T:
     async def run() -> T:
-        async with Admin(real_environment(), {"bootstrap.servers": bootstrap}) as admin:
+        async with Admin({"bootstrap.servers": bootstrap}) as admin:
             return await work(admin)
 
     return asyncio.run(run())

@@ -21,7 +21,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.systems import SYSTEMS, Node
 from millbeck.client.share import AcknowledgeType, ShareConsumer
-from millbeck.host import real_environment
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.ids import TopicPartition
 from tests.interop.cluster import TOOLS, run_tool, tool_command, until
@@ -155,7 +154,7 @@ def test_fifty_consumers_of_which_ten_are_killed_accept_each_record_once(share_n
 
     async def consume(number: int) -> None:
         settings = {"bootstrap.servers": share_node.bootstrap, "group.id": group}
-        consumer = ShareConsumer(real_environment(), settings, told)
+        consumer = ShareConsumer(settings, on_acknowledged=told)
         consumer.subscribe([topic])
         polls = 0
         while not is_over.is_set():

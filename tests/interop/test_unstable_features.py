@@ -84,11 +84,11 @@ def test_a_prepared_transaction_is_shown_and_terminated_by_kafkas_tool(unstable_
             "transaction.two.phase.commit.enable": "true",
         }
         for keeps_prepared in (False, True):
-            producer = blocking.make(lambda environment: Producer(environment, settings))
+            producer = blocking.make(lambda environment: Producer(settings, environment=environment))
             blocking.run(producer.init_transactions(keeps_prepared=keeps_prepared))
             if not keeps_prepared:
                 producer.begin_transaction()
-                blocking.run(producer.send("payments", b"one"))
+                blocking.run(producer.enqueue("payments", b"one"))
                 blocking.run(producer.prepare_transaction())
     described = _run(unstable_node, "kafka-transactions", "describe", "--transactional-id", "prepared")
     assert "Ongoing" in described

@@ -53,22 +53,24 @@ class Run:
                 name=THREE, partition_count=2, replication_factor=3, configs=configs | {"min.insync.replicas": "2"}
             ),
         ]
-        async with Admin(self._environment, {"bootstrap.servers": self._servers}) as admin:
+        async with Admin({"bootstrap.servers": self._servers}, environment=self._environment) as admin:
             (await admin.create_topics(topics)).all()
 
     async def write(self, partitions: list[TopicPartition], count: int) -> None:
-        async with Producer(self._environment, {"bootstrap.servers": self._servers, "acks": "all"}) as producer:
+        async with Producer(
+            {"bootstrap.servers": self._servers, "acks": "all"}, environment=self._environment
+        ) as producer:
             for topic, partition in partitions:
                 written = self.acknowledged.setdefault(TopicPartition(topic, partition), [])
                 for _ in range(count):
                     value = f"{topic}-{partition}-{len(written)}".encode() * 3
-                    await (await producer.send(topic, value, partition=partition))
+                    await producer.send(topic, value, partition=partition)
                     written.append(value)
 
     async def read(self, partition: TopicPartition) -> list[bytes]:
         """Everything that is in a partition."""
         settings = {"bootstrap.servers": self._servers, "auto.offset.reset": "earliest"}
-        async with Consumer(self._environment, settings) as consumer:
+        async with Consumer(settings, environment=self._environment) as consumer:
             [end] = (await consumer.end_offsets([partition])).values()
             consumer.assign([partition])
             found: list[bytes] = []
@@ -79,7 +81,7 @@ class Run:
 
     async def offline(self) -> dict[TopicPartition, tuple[int, tuple[int, ...]]]:
         """Leader and offline replicas of the partitions that have such."""
-        async with Admin(self._environment, {"bootstrap.servers": self._servers}) as admin:
+        async with Admin({"bootstrap.servers": self._servers}, environment=self._environment) as admin:
             topics = (await admin.describe_topics([ONE, THREE])).all()
         return {
             TopicPartition(name, each.partition): (each.leader_id, each.offline)

@@ -95,23 +95,23 @@ def principals(cluster: SimCluster, *, of_controllers: bool) -> set[str]:
 async def use(cluster: SimCluster, environment: Environment) -> None:
     """A transaction's records are read by a group, while a node after the other is killed: followers, coordinators,
     the active controller and forwarding brokers find each other again."""
-    async with Admin(environment, client(cluster, "admin")) as admin:
+    async with Admin(client(cluster, "admin"), environment=environment) as admin:
         topic = NewTopic(name="t", partition_count=3, replication_factor=3, configs={"min.insync.replicas": "2"})
         (await admin.create_topics([topic], timeout_s=120)).all()
         (await admin.create_acls(APP_ACLS, timeout_s=60)).all()
     settings = client(cluster, "app", transactional_id="x", delivery_timeout_ms="200000")
-    async with Producer(environment, settings) as producer:
+    async with Producer(settings, environment=environment) as producer:
         await producer.init_transactions(timeout_s=120)
         for number, member in enumerate(cluster.members[:3]):
             producer.begin_transaction()
-            sent = [await producer.send("t", b"%d" % (TOPIC_COUNT * number + each)) for each in range(TOPIC_COUNT)]
+            sent = [await producer.enqueue("t", b"%d" % (TOPIC_COUNT * number + each)) for each in range(TOPIC_COUNT)]
             cluster.machine(member).crash()
             await asyncio.sleep(4)
             cluster.start(member)
             await asyncio.gather(*sent)
             await producer.commit_transaction(timeout_s=120)
     settings = client(cluster, "app", group_id="g", auto_offset_reset="earliest", isolation_level="read_committed")
-    async with Consumer(environment, settings) as consumer:
+    async with Consumer(settings, environment=environment) as consumer:
         consumer.subscribe(["t"])
         values: list[bytes | None] = []
         async with asyncio.timeout(120):
@@ -145,8 +145,8 @@ def test_a_cluster_works_through_logins_of_all_its_nodes(is_combined: bool) -> N
 def test_what_a_broker_forwards_is_decided_for_its_client() -> None:
     async def scenario(cluster: SimCluster, environment: Environment) -> None:
         async with (
-            Admin(environment, client(cluster, "app")) as app,
-            Admin(environment, client(cluster, "admin")) as admin,
+            Admin(client(cluster, "app"), environment=environment) as app,
+            Admin(client(cluster, "admin"), environment=environment) as admin,
         ):
             refused = await app.create_topics([NewTopic(name="t")], timeout_s=100)
             assert isinstance(refused.failed["t"], TopicAuthorizationFailed)
@@ -157,7 +157,7 @@ def test_what_a_broker_forwards_is_decided_for_its_client() -> None:
 
 def test_a_node_with_a_wrong_password_stays_outside(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(cluster: SimCluster, environment: Environment) -> None:
-        async with Admin(environment, client(cluster, "admin")) as admin:
+        async with Admin(client(cluster, "admin"), environment=environment) as admin:
             (await admin.create_topics([NewTopic(name="t", replication_factor=3)], timeout_s=120)).all()
             member = cluster.members[0]
             await cluster.stop(member)
@@ -179,7 +179,7 @@ def test_a_node_with_a_wrong_password_stays_outside(caplog: pytest.LogCaptureFix
 def test_a_client_without_credentials_gets_nowhere() -> None:
     async def scenario(cluster: SimCluster, environment: Environment) -> None:
         settings = {"bootstrap.servers": client(cluster, "x")["bootstrap.servers"]}
-        async with Admin(environment, settings) as stranger:
+        async with Admin(settings, environment=environment) as stranger:
             with pytest.raises(ApiError, match=r"if the broker requires SASL, set security.protocol"):
                 await stranger.list_topics(timeout_s=20)
 

@@ -23,8 +23,8 @@ class LiveLog:
         self.bootstrap = broker.bootstrap
         self.blocking = Blocking()
         servers = {"bootstrap.servers": broker.bootstrap}
-        self.admin = self.blocking.make(lambda environment: Admin(environment, servers))
-        self.producer = self.blocking.make(lambda environment: Producer(environment, servers))
+        self.admin = self.blocking.make(lambda environment: Admin(servers, environment=environment))
+        self.producer = self.blocking.make(lambda environment: Producer(servers, environment=environment))
 
     def close(self) -> None:
         self.blocking.close()
@@ -44,7 +44,7 @@ class LiveLog:
     def put(self, topic: str, records: Iterable[dict[str, Any]]) -> None:
         async def put() -> None:
             for record in records:
-                await self.producer.send(topic, **record)
+                await self.producer.enqueue(topic, **record)
             await self.producer.flush()
 
         self.blocking.run(put())
@@ -60,7 +60,7 @@ class LiveLog:
 
         async def read() -> list[tuple[int, Record]]:
             settings = {"bootstrap.servers": self.bootstrap, "isolation.level": isolation}
-            async with Consumer(self.blocking.environment, settings) as consumer:
+            async with Consumer(settings, environment=self.blocking.environment) as consumer:
                 view = await consumer.topic(topic)
                 partitions = [TopicPartition(topic, number) for number in view.partitions]
                 ends = await consumer.end_offsets(partitions)
@@ -77,7 +77,7 @@ class LiveLog:
     def committed(self, group: str, topic: str) -> dict[int, int]:
         async def committed() -> dict[int, int]:
             settings = {"bootstrap.servers": self.bootstrap, "group.id": group}
-            async with Consumer(self.blocking.environment, settings) as consumer:
+            async with Consumer(settings, environment=self.blocking.environment) as consumer:
                 view = await consumer.topic(topic)
                 found = await consumer.committed([TopicPartition(topic, number) for number in view.partitions])
                 return {partition.partition: entry.offset for partition, entry in found.items() if entry is not None}

@@ -53,13 +53,15 @@ def _ask(ctx: click.Context, work: Callable[[Admin], Awaitable[Iterable[str]]]) 
 
     from millbeck.cli.connection_options import target_of_context
     from millbeck.client.admin import Admin
-    from millbeck.host import real_environment
 
     logging.disable()
     target = target_of_context(ctx)
 
     async def ask() -> list[str]:
-        async with asyncio.timeout(LOOKUP_SECONDS_MAX), Admin(real_environment(), target.client_settings()) as admin:
+        async with (
+            asyncio.timeout(LOOKUP_SECONDS_MAX),
+            Admin(target.client_settings()) as admin,
+        ):
             return list(await work(admin))
 
     return asyncio.run(ask())

@@ -185,7 +185,7 @@ def run_admin(target: Target, work: Callable[[Admin], Awaitable[None]]) -> None:
     async def main(environment: Environment) -> None:
         from millbeck.client.admin import Admin
 
-        async with Admin(environment, target.client_settings()) as admin:
+        async with Admin(target.client_settings(), environment=environment) as admin:
             await check_reachable(admin.cluster, target)
             await work(admin)
 

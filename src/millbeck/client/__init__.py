@@ -1,13 +1,16 @@
 """An asyncio Kafka client that works with any broker, Apache Kafka's as well as millbeck's.
 
-    from millbeck.client import Admin, Consumer, Producer
+    from millbeck.client import Admin, Consumer, Producer, ShareConsumer
 
-Each client takes an `Environment`, which is its network, clock and randomness (``millbeck.host.real_environment()``, or
-the simulator's), and settings under Kafka's names. The names here are imported lazily, on first access, so that a
-program loads only what it uses.
+    async with Producer({"bootstrap.servers": "127.0.0.1:9092"}, linger_ms=20) as producer:
+        await producer.send("orders", b"value", key=b"key")
 
-`protocol` and `connection` talk to one broker, `cluster` finds the broker to talk to, and `producer`, `consumer` and
-`admin` are the public API.
+Each client takes settings under Kafka's names, as a dictionary or as keyword arguments, and starts with its first call
+in the running event loop. ``environment=`` replaces network, clock and randomness, as the simulator does. These names
+are imported lazily, on first access, so that a program loads only what it uses.
+
+`protocol` and `connection` talk to one broker, `cluster` finds the broker to talk to, and `producer`, `consumer`,
+`share` and `admin` are the public API.
 """
 
 from __future__ import annotations
@@ -16,17 +19,57 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from millbeck.client.admin import Admin
-    from millbeck.client.consumer import Consumer
-    from millbeck.client.producer import Producer
+    from millbeck.client.admin import Admin as Admin
+    from millbeck.client.consumer import Consumer as Consumer
+    from millbeck.client.consumer.commits import CommittedOffset as CommittedOffset
+    from millbeck.client.consumer.listener import RebalanceListener as RebalanceListener
+    from millbeck.client.producer import Producer as Producer
+    from millbeck.client.producer import RecordMetadata as RecordMetadata
+    from millbeck.client.producer.record import ProducerRecord as ProducerRecord
+    from millbeck.client.serialization import Deserializer as Deserializer
+    from millbeck.client.serialization import Serializer as Serializer
+    from millbeck.client.share import AcknowledgeType as AcknowledgeType
+    from millbeck.client.share import AcquiredRecord as AcquiredRecord
+    from millbeck.client.share import ShareConsumer as ShareConsumer
+    from millbeck.kernel.ids import TopicPartition as TopicPartition
+    from millbeck.records.record import Header as Header
+    from millbeck.records.record import Record as Record
 
 _HOMES = {
     "Admin": "millbeck.client.admin",
+    "AcknowledgeType": "millbeck.client.share",
+    "AcquiredRecord": "millbeck.client.share",
+    "CommittedOffset": "millbeck.client.consumer.commits",
     "Consumer": "millbeck.client.consumer",
+    "Deserializer": "millbeck.client.serialization",
+    "Header": "millbeck.records.record",
     "Producer": "millbeck.client.producer",
+    "ProducerRecord": "millbeck.client.producer.record",
+    "RebalanceListener": "millbeck.client.consumer.listener",
+    "Record": "millbeck.records.record",
+    "RecordMetadata": "millbeck.client.producer",
+    "Serializer": "millbeck.client.serialization",
+    "ShareConsumer": "millbeck.client.share",
+    "TopicPartition": "millbeck.kernel.ids",
 }
 
-__all__ = ["Admin", "Consumer", "Producer"]
+__all__ = [
+    "AcknowledgeType",
+    "AcquiredRecord",
+    "Admin",
+    "CommittedOffset",
+    "Consumer",
+    "Deserializer",
+    "Header",
+    "Producer",
+    "ProducerRecord",
+    "RebalanceListener",
+    "Record",
+    "RecordMetadata",
+    "Serializer",
+    "ShareConsumer",
+    "TopicPartition",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Final, Self
 
+from millbeck.client.addresses import parse_addresses
 from millbeck.client.tls_options import ClientTlsOptions
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.option_layers import ConfigLayers
@@ -166,6 +167,7 @@ class ClientConfig(ClientTlsOptions):
             if name not in declared:
                 _report_unknown(name, sorted(declared))
         section = cls.resolve(ConfigLayers(static=texts))
+        parse_addresses(section.bootstrap_servers)
         section.check()
         return section
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from millbeck.kernel.errors import (
     BrokerNotAvailable,
+    InvalidRequest,
     LeaderNotAvailable,
     NetworkException,
     OffsetOutOfRange,
@@ -15,6 +16,7 @@ from millbeck.kernel.errors import (
     TransactionAbortable,
     UnsupportedVersion,
 )
+from millbeck.kernel.ids import TopicPartition
 
 
 class Disconnected(NetworkException):
@@ -77,3 +79,24 @@ class PartitionUnavailable(LeaderNotAvailable):
 
 class LogTruncated(OffsetOutOfRange):
     """The log was truncated below this consumer's position, and ``auto.offset.reset`` is none."""
+
+
+class BufferFull(BufferExhausted):
+    """``buffer.memory`` is full, and `send_nowait` does not wait."""
+
+
+class WrongEventLoop(InvalidRequest):
+    """The client is used outside of the event loop or the process in which it was started."""
+
+
+class SerializationFailed(InvalidRequest):
+    """A key or value cannot be turned into bytes, or back."""
+
+
+class DeserializationFailed(SerializationFailed):
+    """A key or value of a record cannot be deserialized; the consumer's position is at this record."""
+
+    def __init__(self, message: str = "", *, partition: TopicPartition | None = None, offset: int = -1) -> None:
+        super().__init__(message)
+        self.partition = partition
+        self.offset = offset

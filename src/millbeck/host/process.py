@@ -14,6 +14,11 @@ _PAGE_BYTES: Final = resource.getpagesize()
 _PROC: Final = "/proc/self"
 
 
+def process_id() -> int:
+    """The number of this process: another one after a fork."""
+    return os.getpid()
+
+
 def process_numbers() -> dict[str, float]:
     """By the names of Prometheus' own clients, plus ``disk_read_bytes`` and ``disk_write_bytes``."""
     soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

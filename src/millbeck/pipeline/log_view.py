@@ -43,7 +43,7 @@ class LogView:
         self._has_answered = False
         try:
             settings = {name: value for name, value in options.settings.items() if name != "group.id"}
-            self._consumer = self._blocking.make(lambda environment: Consumer(environment, settings))
+            self._consumer = self._blocking.make(lambda environment: Consumer(settings, environment=environment))
         except InvalidConfig as error:
             raise InvalidOption(f"{error} (client settings are options with the prefix kafka.)") from error
 

@@ -81,7 +81,7 @@ class ProgressGroups(StreamingQueryListener):
     def _commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         settings = {**self._settings, "group.id": group, "enable.auto.commit": "false"}
         with Blocking() as blocking:
-            consumer = blocking.make(lambda environment: Consumer(environment, settings))
+            consumer = blocking.make(lambda environment: Consumer(settings, environment=environment))
             blocking.run(consumer.commit(offsets))
 
 

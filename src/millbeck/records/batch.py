@@ -35,7 +35,7 @@ from millbeck.records.header import (
     read_header,
 )
 from millbeck.records.native.read import read_records
-from millbeck.records.native.record import NO_TIMESTAMP, Record
+from millbeck.records.native.record import NO_TIMESTAMP, NOWHERE, Record, RecordSource
 from millbeck.records.native.write import encode_records
 
 __all__ = [
@@ -153,7 +153,9 @@ def payload_of(batch: Buffer, header: BatchHeader | None = None, limit_bytes: in
     return bytes(data) if codec is Codec.NONE else decompress(codec, data, limit_bytes)
 
 
-def records_of(batch: Buffer, *, check_crc: bool = True, limit_bytes: int = READ_LIMIT_BYTES) -> list[Record]:
+def records_of(
+    batch: Buffer, *, check_crc: bool = True, limit_bytes: int = READ_LIMIT_BYTES, source: RecordSource = NOWHERE
+) -> list[Record]:
     """The records of the batch at the beginning of ``batch``, control records included.
 
     Raises `CorruptMessage` for a bad header or checksum, `InvalidRecord` for malformed records or compressed data,
@@ -166,7 +168,7 @@ def records_of(batch: Buffer, *, check_crc: bool = True, limit_bytes: int = READ
     else:
         payload, start = payload_of(batch, header, limit_bytes), 0
     return read_records(
-        payload, start, header.record_count, header.base_offset, header.base_timestamp, append_timestamp
+        payload, start, header.record_count, header.base_offset, header.base_timestamp, append_timestamp, source
     )
 
 

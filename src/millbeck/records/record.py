@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from millbeck.records.native.record import NO_TIMESTAMP, UNASSIGNED, Header, Record
+from millbeck.records.native.record import NO_TIMESTAMP, UNASSIGNED, Header, Record, RecordSource
 
-__all__ = ["NO_TIMESTAMP", "UNASSIGNED", "Header", "Record"]
+__all__ = ["NO_TIMESTAMP", "UNASSIGNED", "Header", "Record", "RecordSource"]

@@ -56,7 +56,7 @@ class Reader:
         """Follow the log until cancelled."""
         while True:
             try:
-                async with Consumer(self._environment, self._settings) as consumer:
+                async with Consumer(self._settings, environment=self._environment) as consumer:
                     consumer.assign([self._partition])
                     consumer.seek_to_beginning(self._partition)
                     # Everything is read again after a failure; what was read stays in force until then.

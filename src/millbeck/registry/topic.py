@@ -35,7 +35,7 @@ async def ensure_topic(
     """Create the topic if it is missing; raises `InvalidConfig` with the remedy if it is not as it must be."""
     loop = asyncio.get_running_loop()
     fallback_s = loop.time() + _BROKERS_START_SECONDS
-    async with Admin(environment, settings) as admin, asyncio.timeout(timeout_s):
+    async with Admin(settings, environment=environment) as admin, asyncio.timeout(timeout_s):
         while True:
             try:
                 await _check(admin, topic)

@@ -38,7 +38,7 @@ async def _last_offsets(
 ) -> dict[bytes, int]:
     found: dict[bytes, int] = {}
     async with Consumer(
-        environment, {**settings, "isolation.level": isolation, "auto.offset.reset": "earliest"}
+        {**settings, "isolation.level": isolation, "auto.offset.reset": "earliest"}, environment=environment
     ) as consumer:
         consumer.assign([partition])
         consumer.seek(partition, start)

@@ -51,7 +51,6 @@ class Writer:
         self._timeout_s = timeout_s
         timeout_ms = max(1, int(timeout_s * 1000))
         self._producer = Producer(
-            environment,
             {
                 **settings,
                 "transactional.id": transactional_id(topic),
@@ -61,6 +60,7 @@ class Writer:
                 "max.block.ms": timeout_ms,
                 "linger.ms": 0,
             },
+            environment=environment,
         )
 
     @classmethod
@@ -95,7 +95,9 @@ class Writer:
     async def _end(self) -> int:
         """Where uncommitted records end; no transaction of an older leader is open any more."""
         partition = TopicPartition(self._topic, 0)
-        async with Consumer(self._environment, {**self._settings, "isolation.level": "read_uncommitted"}) as consumer:
+        async with Consumer(
+            {**self._settings, "isolation.level": "read_uncommitted"}, environment=self._environment
+        ) as consumer:
             return (await consumer.end_offsets([partition], timeout_s=self._timeout_s))[partition]
 
     async def _catch_up(self, *, is_clean: bool) -> None:
@@ -117,7 +119,7 @@ class Writer:
         producer = self._producer
         producer.begin_transaction()
         stored = [
-            await producer.send(self._topic, record.value, key=record.key, partition=0, headers=headers)
+            await producer.enqueue(self._topic, record.value, key=record.key, partition=0, headers=headers)
             for record in records
         ]
         await producer.commit_transaction()

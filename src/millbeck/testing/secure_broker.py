@@ -102,7 +102,7 @@ class SecureBroker(Broker):
         from millbeck.client.admin import Admin
 
         async def main() -> None:
-            async with Admin(real_environment(), self.admin.java) as admin:
+            async with Admin(self.admin.java) as admin:
                 await work(admin)
 
         with ThreadPoolExecutor(1) as threads:

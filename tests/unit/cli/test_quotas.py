@@ -59,7 +59,7 @@ def test_whose_they_are() -> None:
 
 def test_they_are_set_shown_and_removed() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        async with Admin(environment, {"bootstrap.servers": "n1:9092"}) as admin:
+        async with Admin({"bootstrap.servers": "n1:9092"}, environment=environment) as admin:
             changes: dict[QuotaEntity, dict[str, float | None]] = {
                 ALICE: {"producer_byte_rate": 1000.0},
                 ANY_CLIENT: {"request_percentage": 12.5},

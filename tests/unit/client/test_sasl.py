@@ -305,7 +305,7 @@ ACCEPTED = {
 def test_a_client_logs_in_with_its_settings(settings: dict[str, str]) -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         common = {"bootstrap.servers": "n1:9094", "security.protocol": "SASL_PLAINTEXT"}
-        async with Admin(environment, common | settings) as admin:
+        async with Admin(common | settings, environment=environment) as admin:
             assert (await admin.describe_cluster()).nodes
             assert set(principals(house)) == {"User:alice"}
 
@@ -354,7 +354,7 @@ def test_a_refused_setting_is_named_and_no_secret_shown(settings: dict[str, str]
 def test_credentials_without_a_protocol_that_sends_them_are_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         settings = {"bootstrap.servers": "n1:9092", "sasl.username": "alice", "sasl.password": "alice-secret"}
-        async with Admin(environment, settings) as admin:
+        async with Admin(settings, environment=environment) as admin:
             assert (await admin.describe_cluster()).nodes
 
     in_node(scenario)

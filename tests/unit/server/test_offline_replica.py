@@ -84,7 +84,7 @@ def alerts_of(house: BrokerHarness) -> list[str]:
 
 async def reasons_told(environment: Environment) -> list[str]:
     """Why logs are offline, as `millbeck log-dirs` and `millbeck doctor` learn it."""
-    async with Admin(environment, {"bootstrap.servers": "n1:9092"}) as admin:
+    async with Admin({"bootstrap.servers": "n1:9092"}, environment=environment) as admin:
         directories = (await admin.describe_log_dirs()).succeeded[1]
     return [
         each.offline_reason

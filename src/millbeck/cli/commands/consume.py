@@ -217,7 +217,7 @@ async def _consumer(
     from millbeck.cli.records.start_positions import assign
     from millbeck.client.consumer import Consumer
 
-    async with Consumer(environment, settings) as consumer:
+    async with Consumer(settings, environment=environment) as consumer:
         await check_reachable(consumer.cluster, target)
         consumer.cluster.spawn(report_leaderless_partitions(consumer, "read"))
         if wanted.is_member:

@@ -130,7 +130,7 @@ async def _probe(environment: Environment, target: Target) -> list[Finding]:
     from millbeck.client.admin import Admin
     from millbeck.client.retry import Deadline
 
-    async with Admin(environment, target.client_settings(client_id="millbeck-doctor")) as admin:
+    async with Admin(target.client_settings(client_id="millbeck-doctor"), environment=environment) as admin:
         await admin.cluster.any_connection(Deadline(PROBE_SECONDS_MAX))
         described = await admin.describe_cluster(timeout_s=PROBE_SECONDS_MAX)
         detail = f"cluster {described.cluster_id}, {len(described.nodes)} broker(s)"

@@ -86,7 +86,7 @@ def produce(
         nonlocal load
         from millbeck.client.producer import Producer
 
-        async with Producer(environment, settings) as producer:
+        async with Producer(settings, environment=environment) as producer:
             await check_reachable(producer.cluster, target)
             await check_topic(producer.cluster, topic)
             numbers = None if payload_monotonic else payloads
@@ -164,7 +164,7 @@ class ProduceLoad:
                 await asyncio.sleep(max(ahead_s, THROTTLE_SECONDS))
             payloads = self._payloads
             payload = b"%d" % number if payloads is None else payloads[number % len(payloads)]
-            self._track(await self._producer.send(self._topic, payload), due_s, len(payload))
+            self._track(await self._producer.enqueue(self._topic, payload), due_s, len(payload))
         await self._producer.flush()
 
     def _track(self, future: RecordFuture, due_s: float, size_bytes: int) -> None:
@@ -239,7 +239,7 @@ def consume(
         from millbeck.kernel.ids import TopicPartition
 
         loop = asyncio.get_running_loop()
-        async with Consumer(environment, settings) as consumer:
+        async with Consumer(settings, environment=environment) as consumer:
             await check_reachable(consumer.cluster, target)
             async with topic_guessed(consumer.cluster, topic):
                 view = await consumer.topic(topic, timeout_s=LOOKUP_SECONDS_MAX)

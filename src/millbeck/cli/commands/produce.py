@@ -113,7 +113,7 @@ def command(
         from millbeck.cli.outage_messages import report_leaderless_partitions
         from millbeck.client.producer import Producer
 
-        async with Producer(environment, settings) as producer:
+        async with Producer(settings, environment=environment) as producer:
             await check_reachable(producer.cluster, target)
             producer.cluster.spawn(report_leaderless_partitions(producer, "written"))
             await check_topic(producer.cluster, topic or name or "")
@@ -222,7 +222,7 @@ class LineProducer:
             except LineError as error:
                 await self._producer.flush()
                 raise click.ClickException(f"line {number}: {error}; {number - 1} lines were sent") from error
-            future = await self._producer.send(
+            future = await self._producer.enqueue(
                 self._topic,
                 value,
                 key=key if key is not None else self._key,

@@ -52,9 +52,8 @@ class OrderStream:
         import asyncio
 
         from millbeck.client.producer import Producer
-        from millbeck.host import real_environment
 
-        async with Producer(real_environment(), {"bootstrap.servers": self._bootstrap}) as producer:
+        async with Producer({"bootstrap.servers": self._bootstrap}) as producer:
             await send(producer, customers(self._begin_ms))
             for second, made in enumerate(orders(SEED, self._begin_ms, per_second=self._per_second), 1):
                 if self._ends.is_set():
@@ -70,7 +69,8 @@ class OrderStream:
 async def send(producer: Producer, events: Sequence[Event]) -> None:
     """Send the events and wait for all acknowledgements."""
     sent = [
-        await producer.send(event.topic, event.value, key=event.key, timestamp=event.timestamp_ms) for event in events
+        await producer.enqueue(event.topic, event.value, key=event.key, timestamp=event.timestamp_ms)
+        for event in events
     ]
     for future in sent:
         await future

@@ -101,7 +101,7 @@ class Demo:
         from millbeck.client.admin.results import NewTopic
 
         servers = {"bootstrap.servers": self._figures.bootstrap}
-        self._admin = blocking.make(lambda environment: Admin(environment, servers))
+        self._admin = blocking.make(lambda environment: Admin(servers, environment=environment))
         new = [NewTopic(name=name, partition_count=count, configs=TOPIC_SETTINGS) for name, count in TOPICS.items()]
         for name, error in blocking.run(self._admin.create_topics(new)).failed.items():
             raise click.ClickException(f"the topic {name} cannot be created: {error}")
@@ -178,7 +178,7 @@ class Demo:
         from millbeck.client.producer import Producer
 
         servers = {"bootstrap.servers": self._figures.bootstrap}
-        producer = blocking.make(lambda environment: Producer(environment, servers))
+        producer = blocking.make(lambda environment: Producer(servers, environment=environment))
         end_ms = _end_of(stream)
         expected = len(self._expected(blocking, end_ms))
         ends_s = time.monotonic() + CLOSE_SECONDS_MAX

@@ -23,7 +23,7 @@ class TopicReader:
         from millbeck.client.consumer import Consumer
 
         if self._consumer is None:
-            self._consumer = self._blocking.make(lambda environment: Consumer(environment, self._settings))
+            self._consumer = self._blocking.make(lambda environment: Consumer(self._settings, environment=environment))
         return self._blocking.run(self._read(self._consumer))
 
     async def _read(self, consumer: Consumer) -> list[Record]:

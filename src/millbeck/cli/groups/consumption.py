@@ -33,7 +33,7 @@ async def print_shared(
     loop = asyncio.get_running_loop()
     count = 0
     last_s = loop.time()
-    async with ShareConsumer(environment, settings) as consumer:
+    async with ShareConsumer(settings, environment=environment) as consumer:
         await check_reachable(consumer.cluster, target)
         consumer.subscribe(topics)
         while count_max is None or count < count_max:

@@ -43,7 +43,7 @@ def dead_letters(name: str, limit: int, output: str, target: Target) -> None:
         from millbeck.client.admin import Admin
         from millbeck.client.consumer import Consumer
 
-        async with Admin(environment, target.client_settings()) as admin:
+        async with Admin(target.client_settings(), environment=environment) as admin:
             await check_reachable(admin.cluster, target)
             topic = (await topics_of(admin, [name]))[name]
             if not topic:
@@ -52,7 +52,7 @@ def dead_letters(name: str, limit: int, output: str, target: Target) -> None:
                     f"`millbeck config alter --group {name} --add-config {TOPIC_OPTION}=dlq.{name}` sets one"
                 )
             described = (await admin.describe_topics([topic]))[topic]
-        async with Consumer(environment, target.client_settings(enable_auto_commit="false")) as consumer:
+        async with Consumer(target.client_settings(enable_auto_commit="false"), environment=environment) as consumer:
             partitions = [each.partition for each in described.partitions]
             show_rows(await _rows(consumer, topic, partitions, name, limit), output, columns=COLUMNS)
 

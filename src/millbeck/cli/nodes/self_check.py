@@ -35,7 +35,7 @@ async def produce_and_consume(node: Node, client: Mapping[str, str] | None = Non
     settings = {"bootstrap.servers": address, **(client or {}), "client.id": "millbeck-check"}
     topic = f"millbeck-check-{node.environment.randomness.uuid().hex()[:8]}"
     try:
-        async with Admin(node.environment, settings) as admin:
+        async with Admin(settings, environment=node.environment) as admin:
             (await admin.create_topics([NewTopic(name=topic, partition_count=PARTITION_COUNT)])).all()
             try:
                 started_s = perf_counter()
@@ -67,14 +67,14 @@ def address_of(node: Node) -> str:
 
 async def _produce(node: Node, settings: dict[str, str], topic: str) -> Records:
     sent: Records = {number: [] for number in range(PARTITION_COUNT)}
-    async with Producer(node.environment, settings) as producer:
+    async with Producer(settings, environment=node.environment) as producer:
         waiting = []
         for number in range(RECORD_COUNT):
             key = b"key-%d" % number
             value = (b"value %d " % number).ljust(VALUE_BYTES, b".")
             partition = number % PARTITION_COUNT
             sent[partition].append((key, value))
-            waiting.append(await producer.send(topic, value, key=key, partition=partition))
+            waiting.append(await producer.enqueue(topic, value, key=key, partition=partition))
         await producer.flush(SECONDS_MAX)
         for future in waiting:
             await future
@@ -83,7 +83,7 @@ async def _produce(node: Node, settings: dict[str, str], topic: str) -> Records:
 
 async def _consume(node: Node, settings: dict[str, str], topic: str) -> Records:
     received: Records = {number: [] for number in range(PARTITION_COUNT)}
-    async with Consumer(node.environment, {**settings, "enable.auto.commit": "false"}) as consumer:
+    async with Consumer({**settings, "enable.auto.commit": "false"}, environment=node.environment) as consumer:
         consumer.assign(TopicPartition(topic, number) for number in range(PARTITION_COUNT))
         consumer.seek_to_beginning()
         end_s = perf_counter() + SECONDS_MAX

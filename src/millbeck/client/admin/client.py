@@ -1,6 +1,6 @@
 """`Admin`: one method per admin API. Each imports the messages it needs on its first call.
 
-    async with Admin(real_environment(), {"bootstrap.servers": "127.0.0.1:9092"}) as admin:
+    async with Admin({"bootstrap.servers": "127.0.0.1:9092"}) as admin:
         created = await admin.create_topics([NewTopic(name="orders", partition_count=3)])
         created["orders"].topic_id            # raises TopicAlreadyExists, InvalidTopic, ...
 
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from millbeck.client.cluster import Cluster
 from millbeck.client.config import ClientConfig, Value
+from millbeck.client.lifecycle import LoopBound, merged
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.ids import TopicPartition, Uuid
 
@@ -56,14 +57,30 @@ class AdminConfig(ClientConfig):
     """Settings of an admin client: those common to all clients."""
 
 
-class Admin:
-    """Create it inside a running event loop; use it as an async context manager, or call `close`."""
+class Admin(LoopBound):
+    """Started by its first call; use it as an async context manager, or call `close`."""
 
-    def __init__(self, environment: Environment, settings: Mapping[str, Value] | AdminConfig) -> None:
-        config = settings if isinstance(settings, AdminConfig) else AdminConfig.parse(settings)
-        self.cluster = Cluster(environment, config)
+    def __init__(
+        self,
+        settings: Mapping[str, Value] | AdminConfig | None = None,
+        *,
+        environment: Environment | None = None,
+        **named: Value,
+    ) -> None:
+        """Settings under Kafka's names, or as keyword arguments: ``request_timeout_ms=5000``."""
+        super().__init__(environment)
+        self.config = settings if isinstance(settings, AdminConfig) else AdminConfig.parse(merged(settings, named))
+
+    def _start(self) -> None:
+        self._cluster = Cluster(self.environment, self.config)
+
+    @property
+    def cluster(self) -> Cluster:
+        self._enter()
+        return self._cluster
 
     async def __aenter__(self) -> Self:
+        self._enter()
         return self
 
     async def __aexit__(
@@ -72,7 +89,8 @@ class Admin:
         await self.close()
 
     async def close(self) -> None:
-        await self.cluster.close()
+        if self.is_started:
+            await self.cluster.close()
 
     # topics
 

@@ -19,6 +19,7 @@ from typing import Final
 
 from millbeck.client.cluster import COORDINATOR, Cluster
 from millbeck.client.consumer.config import ConsumerConfig
+from millbeck.client.consumer.idle_check import IdleCheck
 from millbeck.client.consumer.membership import JoinResult
 from millbeck.client.errors import Disconnected, RequestTimeout
 from millbeck.client.retry import Deadline
@@ -72,7 +73,7 @@ class ConsumerMembership:
         self.needs_join = False
         self.is_lost = False
         self.failure: ApiError | None = None
-        self.last_poll_s = 0.0
+        self.idle = IdleCheck(config.max_poll_interval_ms)
         self._cluster = cluster
         self._config = config
         self._pattern = pattern
@@ -136,7 +137,7 @@ class ConsumerMembership:
         failures = 0
         heard_s = self._loop.time()
         while self.failure is None:
-            if self._loop.time() - self.last_poll_s > self._config.max_poll_interval_ms / 1000:
+            if not self.is_lost and self.idle.is_over():
                 log.warning("left group %s: no poll within max.poll.interval.ms", self.group_id)
                 await self._say_goodbye(LEAVE_EPOCH)
                 self._lose()

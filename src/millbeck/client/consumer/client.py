@@ -1,25 +1,29 @@
 """`Consumer`: reads records, standalone or as a group member.
 
-    async with Consumer(real_environment(), {"bootstrap.servers": "127.0.0.1:9092", "group.id": "billing"}) as consumer:
+    async with Consumer({"bootstrap.servers": "127.0.0.1:9092", "group.id": "billing"}) as consumer:
         consumer.subscribe(["orders"])
-        while True:
-            for partition, records in (await consumer.poll(timeout_s=1.0)).items():
-                ...
+        async for record in consumer:
+            ...
 
-`poll` is where all effects become visible: it returns records, runs rebalance callbacks (given to `subscribe`) and
-raises errors. Fetching, heartbeats and joining run in background tasks. With ``enable.auto.commit`` a poll commits
-the records returned by earlier polls.
+    for partition, records in (await consumer.poll(timeout_s=1.0)).items():     # the same, many at a time
+        ...
+
+``async for`` and `poll` are where all effects become visible: they return records, run rebalance callbacks (given to
+`subscribe`) and raise errors. Fetching, heartbeats and joining run in background tasks. With ``enable.auto.commit``
+they commit the records returned before. ``async for`` gives records in order by partition, some of each partition
+in turn, and ends when the consumer is closed; a commit inside the loop includes the record at hand.
 """
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
+import math
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, Generic, NamedTuple, Self, TypeVar, cast
 
 from millbeck.client.cluster import Cluster
 from millbeck.client.config import Value
@@ -27,13 +31,18 @@ from millbeck.client.consumer import commits
 from millbeck.client.consumer.broker_assigned import ConsumerMembership
 from millbeck.client.consumer.commits import CommittedOffset, Committer
 from millbeck.client.consumer.config import ConsumerConfig
+from millbeck.client.consumer.decoding import ConsumerInterceptor, RecordDecoder
 from millbeck.client.consumer.fetcher import Fetcher
+from millbeck.client.consumer.listener import Callbacks, Partitions, RebalanceCallback, RebalanceListener, call
 from millbeck.client.consumer.membership import ClassicGroupMembership, JoinResult
 from millbeck.client.consumer.offset_finder import EARLIEST, LATEST, Committed, OffsetFetcher
 from millbeck.client.consumer.positions import FetchState, SubscriptionState, TopicPartitionState
-from millbeck.client.errors import ClientClosed, PartitionUnavailable, RequestTimeout
+from millbeck.client.consumer.record_run import RecordRun
+from millbeck.client.errors import ClientClosed, DeserializationFailed, PartitionUnavailable, RequestTimeout
+from millbeck.client.lifecycle import LoopBound, merged
 from millbeck.client.metadata import TopicView
 from millbeck.client.retry import Deadline
+from millbeck.client.serialization import Deserializer
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
     ApiError,
@@ -44,17 +53,19 @@ from millbeck.kernel.errors import (
 )
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records.record import Record
+from millbeck.records.typevars import K, V
 from millbeck.wire.messages.log_offsets import ListOffsetsPartitionResponse
 
 log = logging.getLogger(__name__)
 
-Partitions = list[TopicPartition]
-RebalanceCallback = Callable[[Partitions], Awaitable[None] | None]
+T = TypeVar("T")
 
 _CLOSE_COMMIT_SECONDS_MAX: Final = 5.0
 _LOOK_SECONDS: Final = 1.0
 """Interval for checking whether partitions have leaders, while no records arrive."""
 _NAMED_MAX: Final = 10
+_RUN_RECORDS_MAX: Final = 500
+"""How many records ``async for`` takes of a partition before the next one has its turn."""
 
 
 class OffsetAndTimestamp(NamedTuple):
@@ -63,35 +74,52 @@ class OffsetAndTimestamp(NamedTuple):
     leader_epoch: int
 
 
-class _Callbacks(NamedTuple):
-    on_assigned: RebalanceCallback | None = None
-    on_revoked: RebalanceCallback | None = None
-    on_lost: RebalanceCallback | None = None
+class GroupMetadata(NamedTuple):
+    """The membership that offsets are committed with, as a transaction needs it."""
+
+    group_id: str
+    committer: Committer
 
 
-class Consumer:
-    """Create it inside a running event loop; use it as an async context manager, or call `close`."""
+class Consumer(LoopBound, Generic[K, V]):
+    """Started by its first call inside an event loop; use it as an async context manager, or call `close`."""
 
-    def __init__(self, environment: Environment, settings: Mapping[str, Value] | ConsumerConfig) -> None:
-        config = settings if isinstance(settings, ConsumerConfig) else ConsumerConfig.parse(settings)
+    def __init__(
+        self,
+        settings: Mapping[str, Value] | ConsumerConfig | None = None,
+        *,
+        key_deserializer: Deserializer[K] | None = None,
+        value_deserializer: Deserializer[V] | None = None,
+        interceptors: Sequence[ConsumerInterceptor] = (),
+        environment: Environment | None = None,
+        **named: Value,
+    ) -> None:
+        """Settings under Kafka's names, or as keyword arguments: ``group_id="billing"`` is ``group.id``."""
+        super().__init__(environment)
+        config = settings if isinstance(settings, ConsumerConfig) else ConsumerConfig.parse(merged(settings, named))
         self.config = config
-        self.cluster = Cluster(environment, config, creates_topics=config.allow_auto_create_topics)
-        self._loop = asyncio.get_running_loop()
+        self._decoder = RecordDecoder(config, key_deserializer, value_deserializer, interceptors)
+        self._before_start: list[Callable[[], None]] = []
         self._changed = asyncio.Event()
         self._errors: list[ApiError] = []
         self._topics: list[str] = []
         self._pattern: re.Pattern[str] | None = None
-        self._callbacks = _Callbacks()
+        self._listener = RebalanceListener()
         self._membership: ClassicGroupMembership | ConsumerMembership | None = None
         self._is_polling = False
+        self._run: RecordRun | None = None
         self._unavailable_since_s: float | None = None
         self._is_closing = False
         self._is_closed = False
-        self._commit_due_s = self._loop.time() + config.auto_commit_interval_ms / 1000
         self._committing: asyncio.Task[None] | None = None
         self._positions = SubscriptionState()
+
+    def _start(self) -> None:
+        config = self.config
+        self._cluster = Cluster(self.environment, config, creates_topics=config.allow_auto_create_topics)
+        self._commit_due_s = self._loop.time() + config.auto_commit_interval_ms / 1000
         self._finder = OffsetFetcher(
-            self.cluster,
+            self._cluster,
             config,
             self._positions,
             find_committed=self._find_committed,
@@ -99,22 +127,39 @@ class Consumer:
             on_error=self._report,
         )
         self._fetcher = Fetcher(
-            self.cluster,
+            self._cluster,
             config,
             self._positions,
             on_arrival=self._changed.set,
             on_error=self._report,
             on_out_of_range=self._out_of_range,
         )
-        self.cluster.on_update.append(self._match_pattern)
-        self.cluster.start_upkeep()
+        self._cluster.on_update.append(self._match_pattern)
+        self._cluster.start_upkeep()
+        postponed, self._before_start = self._before_start, []
+        for call_before in postponed:
+            call_before()
+
+    def _is_early(self) -> bool:
+        """Whether there is no event loop yet to start in: the call takes effect with the start."""
+        return not self.is_started and asyncio._get_running_loop() is None
+
+    @property
+    def cluster(self) -> Cluster:
+        self._enter()
+        return self._cluster
 
     async def __aenter__(self) -> Self:
+        self._enter()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if error is not None and self._run is not None:
+            # The program did not finish the record at hand: it is not committed.
+            self._run.end(repeats_current=True)
+            self._run = None
         await self.close()
 
     # assignment and subscription
@@ -122,8 +167,12 @@ class Consumer:
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions without a group; excludes `subscribe`."""
         self._check_open()
-        if self._membership is not None:
+        if self._membership is not None or self._topics or self._pattern is not None:
             raise InvalidRequest("the consumer is subscribed to topics: unsubscribe before assigning partitions")
+        if self._is_early():
+            self._before_start.append(partial(self.assign, list(partitions)))
+            return
+        self._enter()
         wanted = list(dict.fromkeys(TopicPartition(*partition) for partition in partitions))
         self.cluster.set_topics(list(dict.fromkeys(partition.topic for partition in wanted)))
         self._set_partitions(wanted)
@@ -133,29 +182,40 @@ class Consumer:
         topics: Iterable[str] = (),
         *,
         pattern: str | None = None,
+        listener: RebalanceListener | None = None,
         on_assigned: RebalanceCallback | None = None,
         on_revoked: RebalanceCallback | None = None,
         on_lost: RebalanceCallback | None = None,
     ) -> None:
         """Subscribe to topics, or to those whose whole name matches the pattern, as a member of the group.
 
-        The callbacks run inside `poll`: ``on_revoked`` while this member still owns the partitions, so that it can
-        commit; ``on_lost`` when it no longer does, or ``on_revoked`` if ``on_lost`` is not given.
+        The methods of ``listener``, or the callbacks, run inside `poll`: ``on_revoked`` while this member still owns
+        the partitions, so that it can commit; ``on_lost`` when it no longer does, or ``on_revoked`` if ``on_lost`` is
+        not given.
         """
         self._check_open()
         if self.config.group_id is None:
             raise InvalidRequest("subscribing needs a group.id; assign partitions to read without a group")
         if self._membership is None and len(self._positions):
             raise InvalidRequest("the consumer has partitions assigned by assign(): it cannot subscribe as well")
-        self._callbacks = _Callbacks(on_assigned, on_revoked, on_lost)
-        self._pattern = None if pattern is None else re.compile(pattern)
-        self._topics = list(dict.fromkeys(topics))
-        self.cluster.wants_all_topics = self._pattern is not None
-        if not self._topics and self._pattern is None:
+        wanted = list(dict.fromkeys([topics] if isinstance(topics, str) else topics))
+        if not wanted and pattern is None:
             raise InvalidRequest("no topics to subscribe to")
+        self._listener = listener or Callbacks(on_assigned, on_revoked, on_lost)
+        self._pattern = None if pattern is None else re.compile(pattern)
+        self._topics = wanted
+        if self._is_early():
+            self._before_start.append(self._subscribed)
+        else:
+            self._enter()
+            self._subscribed()
+
+    def _subscribed(self) -> None:
+        self.cluster.wants_all_topics = self._pattern is not None
         self.cluster.set_topics(self._topics)
         if self._membership is None:
             self._membership = self._new_membership()
+            self._membership.idle.record_at_hand = self._record_at_hand
         self._membership.request_join("the subscription changed")
         self._match_pattern()
         self.cluster.request_refresh()
@@ -172,6 +232,7 @@ class Consumer:
 
     async def unsubscribe(self) -> None:
         """Leave the group and stop reading."""
+        self._enter()
         if self._membership is not None:
             await self._revoke(self._positions.partitions)
             await self._membership.leave("the consumer unsubscribed")
@@ -191,6 +252,8 @@ class Consumer:
         return list(self._topics)
 
     def _set_partitions(self, partitions: Partitions) -> None:
+        if self._run is not None and self._run.state.partition not in partitions:
+            self._end_run()
         begins = FetchState.COMMITTED_OFFSET if self.config.group_id is not None else FetchState.RESET
         self._positions.assign(partitions, begins)
         self.cluster.add_topics(list(dict.fromkeys(partition.topic for partition in partitions)))
@@ -216,6 +279,7 @@ class Consumer:
         if offset < 0:
             raise InvalidRequest(f"{offset} is not a valid offset")
         self._state(partition).seek(offset)
+        self._end_run_of(partition)
         self._on_positions()
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
@@ -228,12 +292,14 @@ class Consumer:
     def _reset_to(self, partitions: Iterable[TopicPartition], timestamp: int) -> None:
         for partition in list(partitions) or self.assignment:
             self._state(partition).reset(timestamp)
+            self._end_run_of(partition)
         self._on_positions()
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Return no records of these partitions until `resume`; they stay assigned."""
         for partition in partitions:
             self._state(partition).is_paused = True
+            self._end_run_of(partition)
 
     def resume(self, *partitions: TopicPartition) -> None:
         for partition in partitions:
@@ -254,13 +320,13 @@ class Consumer:
             if deadline.has_passed:
                 raise RequestTimeout(f"the position of {partition} was not found in time")
             await self._wait_for_change(deadline)
-        return state.position
+        return self._consumed_offset(state)
 
     def lag(self, partition: TopicPartition) -> int | None:
         """The number of offsets between the position and the partition's end as of the last fetch; None if unknown."""
         state = self._state(partition)
         end = state.last_stable_offset if self.config.reads_committed else state.high_watermark
-        return None if end < 0 or not state.has_position else max(0, end - state.position)
+        return None if end < 0 or not state.has_position else max(0, end - self._consumed_offset(state))
 
     async def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int], *, timeout_s: float | None = None
@@ -311,12 +377,40 @@ class Consumer:
 
     async def poll(
         self, *, timeout_s: float = 1.0, max_records: int | None = None
-    ) -> dict[TopicPartition, list[Record]]:
+    ) -> dict[TopicPartition, list[Record[K, V]]]:
         """Return records by partition as soon as there are some; none after ``timeout_s``.
 
         Raises errors that keep partitions from being read: `PartitionUnavailable` when none of them has had a leader
         for ``request.timeout.ms``; reading continues once they have one and the program polls again.
         """
+        self._end_run()
+        count_max = max_records or self.config.max_poll_records
+        return await self._take_when_there(lambda: self._take(count_max), timeout_s) or {}
+
+    async def __aiter__(self) -> AsyncIterator[Record[K, V]]:
+        self._enter()
+        is_plain = self._decoder.is_plain
+        while True:
+            self._end_run()
+            run = await self._take_when_there(self._take_run, math.inf)
+            if run is None:
+                return
+            self._run = run
+            if is_plain:
+                for record in run:
+                    run.current = record
+                    yield cast("Record[K, V]", record)
+            else:
+                for record in run:
+                    run.current = record
+                    yield self._decoded(run, record)
+            if self._run is run:
+                self._run = None
+
+    async def _take_when_there(self, take: Callable[[], T | None], timeout_s: float) -> T | None:
+        """What ``take`` finds, as soon as it finds something; None after ``timeout_s``, or when the consumer closes."""
+        if asyncio._get_running_loop() is not self._bound_to:
+            self._enter()
         self._check_open()
         if self._is_polling:
             raise InvalidRequest("poll() is already running: a consumer allows one caller at a time")
@@ -324,17 +418,55 @@ class Consumer:
         try:
             deadline = Deadline(timeout_s)
             self._commit_when_due()
-            while True:
+            while not self._is_closing:
                 await self._follow_group()
                 self._raise_errors()
                 self._finder.wake()
-                records = self._take(max_records or self.config.max_poll_records)
-                if records or deadline.has_passed:
-                    return records
+                found = take()
+                if found or deadline.has_passed:
+                    return found
                 self._check_available()
                 await self._wait_for_change(Deadline(min(deadline.remaining_s, _LOOK_SECONDS)))
+            return None
         finally:
             self._is_polling = False
+
+    def _end_run(self) -> None:
+        """Put back what ``async for`` has not given to the program yet."""
+        run, self._run = self._run, None
+        if run is not None:
+            run.end()
+
+    def _end_run_of(self, partition: TopicPartition) -> None:
+        if self._run is not None and self._run.state.partition == partition:
+            self._run.end()
+
+    def _take_run(self) -> RecordRun | None:
+        """The next records of one partition; the partition then waits for its turn."""
+        for state in list(self._positions):
+            if not state.is_fetchable or not state.has_records:
+                continue
+            start_offset = state.position
+            records = self._taken(state, min(self.config.max_poll_records, _RUN_RECORDS_MAX))
+            if records:
+                self._positions.rotate(state.partition)
+                self._fetcher.wake()
+                return RecordRun(state, records, start_offset)
+        return None
+
+    def _decoded(self, run: RecordRun, record: Record) -> Record[K, V]:
+        try:
+            return cast("Record[K, V]", self._decoder.decode(record))
+        except DeserializationFailed:
+            run.end(repeats_current=True)
+            self._run = None
+            raise
+
+    def _taken(self, state: TopicPartitionState, count_max: int) -> list[Record]:
+        try:
+            return state.take(count_max)
+        except ApiError as error:
+            raise type(error)(f"{state.partition} at offset {state.position}: {error}") from error
 
     def partitions_without_leader(self) -> list[TopicPartition]:
         """The assigned partitions that have no leader now. The others are read meanwhile."""
@@ -353,26 +485,41 @@ class Consumer:
             names = ", ".join(map(str, missing[:_NAMED_MAX])) + (", …" if len(missing) > _NAMED_MAX else "")
             raise PartitionUnavailable(f"{names}: no leader for {seconds:.0f} s, reads and writes fail")
 
-    def _take(self, count_max: int) -> dict[TopicPartition, list[Record]]:
-        taken: dict[TopicPartition, list[Record]] = {}
+    def _take(self, count_max: int) -> dict[TopicPartition, list[Record[K, V]]]:
+        taken: dict[TopicPartition, list[Record[K, V]]] = {}
         for state in list(self._positions):
             if count_max <= 0:
                 break
             if not state.is_fetchable or not state.has_records:
                 continue
             try:
-                records = state.take(count_max)
-            except ApiError as error:
+                records = self._decoded_all(state, self._taken(state, count_max))
+            except ApiError:
                 if taken:
                     # The error is raised again by the next poll; these records are valid.
                     break
-                raise type(error)(f"{state.partition} at offset {state.position}: {error}") from error
+                raise
             if records:
                 taken[state.partition] = records
                 count_max -= len(records)
                 self._positions.rotate(state.partition)
         self._fetcher.wake()
         return taken
+
+    def _decoded_all(self, state: TopicPartitionState, records: list[Record]) -> list[Record[K, V]]:
+        """The records up to the first that cannot be decoded, which is raised when it is the very first."""
+        if self._decoder.is_plain:
+            return cast("list[Record[K, V]]", records)
+        decoded: list[Record[K, V]] = []
+        for index, record in enumerate(records):
+            try:
+                decoded.append(self._decoder.decode(record))
+            except DeserializationFailed:
+                state.put_back(records[index:])
+                if not decoded:
+                    raise
+                break
+        return decoded
 
     async def _wait_for_change(self, deadline: Deadline) -> None:
         try:
@@ -401,7 +548,7 @@ class Consumer:
         membership = self._membership
         if membership is None:
             return
-        membership.last_poll_s = self._loop.time()
+        membership.idle.polled()
         if membership.is_lost:
             membership.is_lost = False
             await self._lose()
@@ -429,24 +576,21 @@ class Consumer:
             membership.request_join("partitions were given up")
         self._set_partitions(assigned)
         membership.owns(assigned)
-        if self._callbacks.on_assigned is not None:
-            await _call(self._callbacks.on_assigned, added)
+        await call(self._listener.on_assigned(added))
 
     async def _revoke(self, partitions: Partitions) -> None:
         if not partitions:
             return
         if self.config.enable_auto_commit:
             await self._commit_before_revocation()
-        if self._callbacks.on_revoked is not None:
-            await _call(self._callbacks.on_revoked, partitions)
+        await call(self._listener.on_revoked(partitions))
         self._set_partitions([partition for partition in self._positions.partitions if partition not in partitions])
 
     async def _lose(self) -> None:
         partitions = self._positions.partitions
         self._set_partitions([])
-        callback = self._callbacks.on_lost or self._callbacks.on_revoked
-        if partitions and callback is not None:
-            await _call(callback, partitions)
+        if partitions:
+            await call(self._listener.on_lost(partitions))
 
     # committing
 
@@ -456,7 +600,7 @@ class Consumer:
         """Commit these offsets, or the positions of all partitions. Raises the coordinator's error."""
         self._check_open()
         if offsets is None:
-            wanted = self._consumed()
+            wanted = self.consumed()
         else:
             wanted = {
                 TopicPartition(*partition): CommittedOffset(offset) if isinstance(offset, int) else offset
@@ -473,18 +617,28 @@ class Consumer:
         found = await commits.committed(self.cluster, self._group_id(), wanted, timeout_s=self._timeout_s(timeout_s))
         return {partition: found.get(partition) for partition in wanted}
 
-    def _consumed(self) -> dict[TopicPartition, CommittedOffset]:
+    def consumed(self) -> dict[TopicPartition, CommittedOffset]:
+        """The positions of all partitions as a commit or a transaction takes them."""
         return {
-            state.partition: CommittedOffset(state.position, state.offset_epoch)
+            state.partition: CommittedOffset(self._consumed_offset(state), state.offset_epoch)
             for state in self._positions
             if state.has_position
         }
+
+    def _consumed_offset(self, state: TopicPartitionState) -> int:
+        run = self._run
+        return run.consumed_offset if run is not None and run.state is state else state.position
+
+    def group_metadata(self) -> GroupMetadata:
+        """The group and this member of it, for `Producer.send_offsets`."""
+        return GroupMetadata(self._group_id(), self._committer())
 
     async def _commit(self, offsets: Mapping[TopicPartition, CommittedOffset], timeout_s: float) -> None:
         if not offsets:
             return
         try:
             await commits.commit(self.cluster, self._group_id(), self._committer, offsets, timeout_s=timeout_s)
+            self._decoder.committed(offsets)
         except ApiError as error:
             if self._membership is not None:
                 self._membership.note(error)
@@ -503,7 +657,7 @@ class Consumer:
         if membership is not None and (not membership.is_member or membership.is_joining):
             return
         self._commit_due_s = self._loop.time() + self.config.auto_commit_interval_ms / 1000
-        offsets = self._consumed()
+        offsets = self.consumed()
         if offsets:
             self._committing = self.cluster.spawn(self._commit_quietly(offsets, self._timeout_s(None)))
             self._committing.add_done_callback(self._committed)
@@ -521,7 +675,7 @@ class Consumer:
     async def _commit_before_revocation(self) -> None:
         membership = self._membership
         if membership is not None and membership.is_member:
-            await self._commit_quietly(self._consumed(), _CLOSE_COMMIT_SECONDS_MAX)
+            await self._commit_quietly(self.consumed(), _CLOSE_COMMIT_SECONDS_MAX)
 
     async def _find_committed(self, partitions: Partitions, deadline: Deadline) -> Committed:
         found = await commits.committed(
@@ -539,13 +693,18 @@ class Consumer:
         """Commit if auto-commit is enabled, leave the group, and stop all tasks."""
         if self._is_closing:
             return
+        if not self.is_started:
+            self._is_closing = self._is_closed = True
+            return
+        self._enter()
         self._is_closing = True
+        self._changed.set()
         try:
             if self._membership is not None:
                 await self._revoke(self._positions.partitions)
                 await self._membership.leave("the consumer was closed")
             elif self.config.enable_auto_commit:
-                await self._commit_quietly(self._consumed(), _CLOSE_COMMIT_SECONDS_MAX)
+                await self._commit_quietly(self.consumed(), _CLOSE_COMMIT_SECONDS_MAX)
         finally:
             self._is_closed = True
             await self.cluster.close()
@@ -564,6 +723,9 @@ class Consumer:
     def _timeout_s(self, timeout_s: float | None) -> float:
         return self.config.default_api_timeout_ms / 1000 if timeout_s is None else timeout_s
 
+    def _record_at_hand(self) -> Record | None:
+        return None if self._run is None else self._run.current
+
     def _report(self, error: ApiError) -> None:
         self._errors = [error]
         self._changed.set()
@@ -575,9 +737,3 @@ class Consumer:
     def _check_open(self) -> None:
         if self._is_closed:
             raise ClientClosed("the consumer is closed")
-
-
-async def _call(callback: RebalanceCallback, partitions: Partitions) -> None:
-    outcome = callback(partitions)
-    if inspect.isawaitable(outcome):
-        await outcome

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, Self
 
-from millbeck.client.config import CLIENT, MINUTE_MS, ClientConfig, Value
+from millbeck.client.config import CLIENT, MINUTE_MS, Value
+from millbeck.client.consumer.decoding_config import DecodingConfig
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.options import (
     BOOLEAN,
@@ -60,7 +61,7 @@ _reset_policy: Validator[str] = Validator(
 )
 
 
-class ConsumerConfig(ClientConfig):
+class ConsumerConfig(DecodingConfig):
     group_id = option(
         "group.id",
         STRING,

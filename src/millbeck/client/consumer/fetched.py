@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
+from typing import Final
 
+from millbeck.kernel.ids import TopicPartition
 from millbeck.records.batch import HEADER_SIZE, BatchHeader, read_header, records_of
 from millbeck.records.control import ControlType, control_type_of
-from millbeck.records.record import Record
+from millbeck.records.record import Record, RecordSource
 
 Aborted = tuple[int, int]
 """First offset and producer id of an aborted transaction."""
+
+_NOWHERE: Final = TopicPartition("", -1)
 
 
 class CompletedFetch:
@@ -27,6 +31,7 @@ class CompletedFetch:
         "_checks_crcs",
         "_data",
         "_limit_bytes",
+        "_partition",
         "_place",
         "leader_epoch",
         "next_offset",
@@ -40,8 +45,10 @@ class CompletedFetch:
         aborted: Iterable[Aborted] | None = None,
         checks_crcs: bool = True,
         limit_bytes: int = 256 * 1024 * 1024,
+        partition: TopicPartition = _NOWHERE,
     ) -> None:
         self._data = data
+        self._partition = partition
         self._place = 0
         self._aborted = sorted(aborted or ())
         self._aborted_producers: dict[int, None] = {}
@@ -83,7 +90,7 @@ class CompletedFetch:
             if header.next_offset <= self.next_offset:
                 self._place = end
                 continue
-            records = [] if is_hidden else self._records_of(batch)
+            records = [] if is_hidden else self._records_of(batch, header)
             self._place = end
             wanted_from = self.next_offset
             self.next_offset = header.next_offset
@@ -93,8 +100,9 @@ class CompletedFetch:
             return records
         return None
 
-    def _records_of(self, batch: bytes) -> list[Record]:
-        return records_of(batch, check_crc=self._checks_crcs, limit_bytes=self._limit_bytes)
+    def _records_of(self, batch: bytes, header: BatchHeader) -> list[Record]:
+        source = RecordSource(*self._partition, header.partition_leader_epoch, int(header.timestamp_type))
+        return records_of(batch, check_crc=self._checks_crcs, limit_bytes=self._limit_bytes, source=source)
 
     def _is_hidden(self, header: BatchHeader, batch: bytes) -> bool:
         while self._aborted and self._aborted[0][0] <= header.last_offset:

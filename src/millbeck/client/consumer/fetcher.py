@@ -238,6 +238,7 @@ class Fetcher:
             aborted=aborted if self._config.reads_committed else None,
             checks_crcs=self._config.check_crcs,
             limit_bytes=self._config.decompressed_max_bytes,
+            partition=state.partition,
         )
         try:
             next_offset = chunk.skip_to_end()

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 from millbeck.client.cluster import COORDINATOR, Cluster
 from millbeck.client.consumer.assignors import NO_GENERATION, Assignor, SubscribedMember, assignor_named
 from millbeck.client.consumer.config import ConsumerConfig
+from millbeck.client.consumer.idle_check import IdleCheck
 from millbeck.client.errors import Disconnected, RequestTimeout
 from millbeck.client.group_protocol import (
     PROTOCOL_TYPE,
@@ -87,7 +88,7 @@ class ClassicGroupMembership:
         """The fatal error that ended the membership."""
         self.is_cooperative = all(assignor_named(name).is_cooperative for name in config.assignors)
         """Whether partitions are kept during a rebalance (cooperative protocol)."""
-        self.last_poll_s = 0.0
+        self.idle = IdleCheck(config.max_poll_interval_ms)
         self._cluster = cluster
         self._config = config
         self._on_change = on_change
@@ -274,7 +275,7 @@ class ClassicGroupMembership:
         heard_s = self._loop.time()
         while True:
             await asyncio.sleep(interval_s)
-            if self._loop.time() - self.last_poll_s > self._config.max_poll_interval_ms / 1000:
+            if self.idle.is_over():
                 log.warning("left group %s: no poll within max.poll.interval.ms", self.group_id)
                 await self._say_goodbye("no poll within max.poll.interval.ms")
                 self._lose("no poll within max.poll.interval.ms")

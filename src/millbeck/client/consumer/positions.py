@@ -150,6 +150,11 @@ class TopicPartitionState:
                 self.position = chunk.next_offset
         return taken
 
+    def put_back(self, records: list[Record]) -> None:
+        """Return records of the last `take` that were not used; they are taken again next."""
+        self._ahead = [*records, *self._ahead]
+        self.position = records[0].offset
+
     def _position_behind(self, offset: int) -> int:
         """The position after the last visible record of a batch: after the batch, whose last offsets may be gone."""
         return max(offset, self.chunks[0].next_offset) if self.chunks else offset

@@ -21,6 +21,8 @@ from millbeck.records.record import Header
 _RECORD_OVERHEAD_MAX: Final = 36
 """Upper bound for the length, attributes, deltas and the lengths of key, value and headers of a record."""
 _HEADER_OVERHEAD_MAX: Final = 10
+KEPT_OVERHEAD: Final = 420
+"""What a record takes here beside its bytes: its future, the metadata it completes with, its pieces in the batch."""
 
 
 def record_size_max(key: bytes | None, value: bytes | None, headers: tuple[Header, ...]) -> int:
@@ -51,6 +53,8 @@ class RecordAccumulator:
         self._batch_size = max(config.batch_size, 1)
         self._used_bytes = 0
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._served_count = 0
+        """Callers that have their memory, and will append their record when they run next."""
         self._idle: dict[TopicPartition, PartitionQueue] = {}
 
     @property
@@ -71,21 +75,25 @@ class RecordAccumulator:
             raise MessageTooLarge(
                 f"a record of up to {size_bytes + HEADER_SIZE} bytes is larger than max.request.size, which is {limit}"
             )
-        if size_bytes > self._config.buffer_memory:
+        if size_bytes + KEPT_OVERHEAD > self._config.buffer_memory:
             raise MessageTooLarge(
                 f"a record of up to {size_bytes} bytes is larger than buffer.memory, "
                 f"which is {self._config.buffer_memory}"
             )
 
     def try_reserve(self, size_bytes: int) -> bool:
-        """Reserve memory if enough is free and no caller waits; never exceeds the limit."""
-        if self._waiters or self._used_bytes + size_bytes > self._config.buffer_memory:
+        """Reserve memory for a record if enough is free and no caller waits; never exceeds the limit."""
+        used_bytes = self._used_bytes + size_bytes + KEPT_OVERHEAD
+        if self._waiters or self._served_count or used_bytes > self._config.buffer_memory:
             return False
-        self._used_bytes += size_bytes
+        self._used_bytes = used_bytes
         return True
 
     async def reserve(self, size_bytes: int, timeout_s: float) -> None:
-        """Wait for memory, in order of arrival; raises `BufferExhausted`."""
+        """Wait for memory for a record, in order of arrival; raises `BufferExhausted`.
+
+        A caller appends its record before it waits for anything else: until then nobody can overtake it.
+        """
         if self.try_reserve(size_bytes):
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -94,9 +102,11 @@ class RecordAccumulator:
         try:
             async with asyncio.timeout(timeout_s):
                 await turn
+            self._served_count -= 1
         except BaseException as error:
             if turn.done() and not turn.cancelled():
-                self.release(size_bytes)
+                self._served_count -= 1
+                self.drop(size_bytes)
             else:
                 self._waiters.remove(entry)
                 self._serve_waiters()
@@ -106,6 +116,10 @@ class RecordAccumulator:
                 ) from error
             raise
 
+    def drop(self, size_bytes: int) -> None:
+        """Release the memory of a record that was not appended."""
+        self.release(size_bytes + KEPT_OVERHEAD)
+
     def release(self, size_bytes: int) -> None:
         self._used_bytes -= size_bytes
         self._serve_waiters()
@@ -113,11 +127,12 @@ class RecordAccumulator:
     def _serve_waiters(self) -> None:
         while self._waiters:
             size_bytes, turn = self._waiters[0]
-            if self._used_bytes + size_bytes > self._config.buffer_memory:
+            if self._used_bytes + size_bytes + KEPT_OVERHEAD > self._config.buffer_memory:
                 return
             self._waiters.popleft()
             if not turn.done():
-                self._used_bytes += size_bytes
+                self._used_bytes += size_bytes + KEPT_OVERHEAD
+                self._served_count += 1
                 turn.set_result(None)
 
     # records
@@ -144,7 +159,7 @@ class RecordAccumulator:
             queue.add(batch)
             is_news = True
         batch.append(timestamp, key, value, headers, future)
-        batch.size_bytes += size_bytes
+        batch.size_bytes += size_bytes + KEPT_OVERHEAD
         return is_news or batch.encoded_size_bytes >= self._batch_size
 
     def _wake(self, partition: TopicPartition) -> PartitionQueue:
@@ -162,6 +177,11 @@ class RecordAccumulator:
         if queue is not None and queue.is_idle:
             # The sequences are kept and continue when the partition is used again.
             self._idle[batch.partition] = self.queues.pop(batch.partition)
+
+    def queue_length(self, partition: TopicPartition) -> int:
+        """The batches of a partition that wait to be sent."""
+        queue = self.queues.get(partition)
+        return 0 if queue is None else len(queue.waiting)
 
     def ready_at_s(self, queue: PartitionQueue) -> float:
         """When the first waiting batch of a queue is due; may be in the past."""

@@ -1,19 +1,18 @@
 """`Producer`: sends records, in order and without duplicates.
 
-    async with Producer(real_environment(), {"bootstrap.servers": "127.0.0.1:9092"}) as producer:
-        sent = await producer.send("orders", b"value", key=b"key")    # waits for metadata and for room only
-        metadata = await sent                                         # waits for the broker: topic, partition, offset
+    async with Producer({"bootstrap.servers": "127.0.0.1:9092"}) as producer:
+        stored = await producer.send("orders", b"value", key=b"key")     # acknowledged: topic, partition, offset
+        future = producer.send_nowait("orders", b"value")                # at once; raises BufferFull
         await producer.flush()
 
 With a ``transactional.id`` records are sent in transactions, which read_committed consumers see all of or none of:
 
-    await producer.init_transactions()
-    producer.begin_transaction()
-    await producer.send(...)
-    await producer.send_offsets("group", {TopicPartition("in", 0): CommittedOffset(7)})
-    await producer.commit_transaction()                               # or abort_transaction
+    async with producer.transaction() as transaction:                    # committed at its end, aborted on an exception
+        await transaction.send("out", b"value")
+        await transaction.send_offsets(consumer)
 
-With ``transaction.two.phase.commit.enable`` an external transaction manager decides (KIP-939):
+`init_transactions`, `begin_transaction`, `commit_transaction` and `abort_transaction` are the single steps. With
+``transaction.two.phase.commit.enable`` an external transaction manager decides (KIP-939):
 
     state = await producer.prepare_transaction()                      # all records stored; str(state) is saved with the
     ...                                                               # decision, in the external system's own commit
@@ -21,65 +20,92 @@ With ``transaction.two.phase.commit.enable`` an external transaction manager dec
     await successor.init_transactions(keeps_prepared=True)            # after a crash: keep the prepared transaction
     await successor.complete_transaction(state)                       # commit it if it was decided, else abort
 
-`send` returns a future per record that completes with its `RecordMetadata` or an error. Records are collected into
-batches per partition (``linger.ms``, ``batch.size``) and sent in the background.
+Records are collected into batches per partition (``linger.ms``, ``batch.size``) and sent in the background. A cancelled
+`send` was either not accepted, or its record is delivered all the same: nothing is lost or doubled.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+from asyncio import _get_running_loop
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Generic, Self
 
 from millbeck.client.cluster import Cluster
 from millbeck.client.config import Value
 from millbeck.client.consumer.commits import CommittedOffset, Committer
-from millbeck.client.errors import ClientClosed, RequestTimeout, TransactionAborted
+from millbeck.client.errors import BufferFull, ClientClosed, RequestTimeout, TransactionAborted
+from millbeck.client.lifecycle import LoopBound, merged
 from millbeck.client.metadata import TopicView
 from millbeck.client.producer.accumulator import RecordAccumulator, record_size_max
-from millbeck.client.producer.batch import RecordFuture
+from millbeck.client.producer.batch import RecordFuture, RecordMetadata
 from millbeck.client.producer.config import ProducerConfig
-from millbeck.client.producer.partitioner import DefaultPartitioner, Partitioner
+from millbeck.client.producer.held import HeldRecords
+from millbeck.client.producer.partitioner import Partitioner
+from millbeck.client.producer.record import EncodedRecord, Interceptors, ProducerRecord
 from millbeck.client.producer.sender import Sender
+from millbeck.client.producer.transaction import Transaction
 from millbeck.client.producer.transactions import PreparedState, Stage, Transactions
+from millbeck.client.serialization import Serializer, serialized
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidTxnState, UnknownTopicOrPartition
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records.record import Header
+from millbeck.records.typevars import K, V
+
+log = logging.getLogger(__name__)
 
 _TURN_SECONDS_MAX: Final = 0.002
 
 
-class Producer:
-    """Create it inside a running event loop; use it as an async context manager, or call `close`."""
+class Producer(LoopBound, Generic[K, V]):
+    """Started by its first call; use it as an async context manager, or call `close`."""
 
     def __init__(
         self,
-        environment: Environment,
-        settings: Mapping[str, Value] | ProducerConfig,
+        settings: Mapping[str, Value] | ProducerConfig | None = None,
         *,
         partitioner: Partitioner | None = None,
+        key_serializer: Serializer[K] | None = None,
+        value_serializer: Serializer[V] | None = None,
+        interceptors: Interceptors = (),
+        environment: Environment | None = None,
+        **named: Value,
     ) -> None:
-        config = settings if isinstance(settings, ProducerConfig) else ProducerConfig.parse(settings)
+        """Settings under Kafka's names, or as keyword arguments: ``linger_ms=5`` is ``linger.ms``."""
+        super().__init__(environment)
+        config = settings if isinstance(settings, ProducerConfig) else ProducerConfig.parse(merged(settings, named))
         self.config = config
-        self.cluster = Cluster(environment, config, in_flight_max=config.max_in_flight, creates_topics=True)
-        self._clock = environment.clock
-        self._loop = asyncio.get_running_loop()
-        self._partitioner = partitioner or DefaultPartitioner(
-            environment.randomness,
-            batch_size=max(config.batch_size, 1),
-            ignores_keys=config.partitioner_ignore_keys,
-        )
+        self._given_partitioner = partitioner
+        self._key_serializer: Serializer[Any] | None = key_serializer or config.serializer("key.serializer")
+        self._value_serializer: Serializer[Any] | None = value_serializer or config.serializer("value.serializer")
+        self._interceptors = (*interceptors, *config.interceptors())
+        self._is_plain = not (self._interceptors or self._key_serializer or self._value_serializer)
+        """Records are taken as they are: nothing to serialize, nobody to ask."""
         self._accumulator = RecordAccumulator(config)
-        self._sender = Sender(self.cluster, self._accumulator, config)
-        self._transactions = self._sender.transactions
         self._flush_count = 0
-        self._yielded_s = self._loop.time()
         self._is_closed = False
-        self.cluster.start_upkeep()
+
+    def _start(self) -> None:
+        config = self.config
+        self._cluster = Cluster(self.environment, config, in_flight_max=config.max_in_flight, creates_topics=True)
+        self._clock = self.environment.clock
+        self._sender = Sender(self._cluster, self._accumulator, config)
+        self._partitioner = self._given_partitioner or config.partitioner(self.environment.randomness, self._sender)
+        self._transactions = self._sender.transactions
+        self._held = HeldRecords(self._find_topic, self._append, self._accumulator.drop)
+        self._yielded_s = self._loop.time()
+        self._cluster.start_upkeep()
+
+    @property
+    def cluster(self) -> Cluster:
+        self._enter()
+        return self._cluster
 
     async def __aenter__(self) -> Self:
+        self._enter()
         return self
 
     async def __aexit__(
@@ -87,92 +113,158 @@ class Producer:
     ) -> None:
         await self.close(0 if kind is not None else None)
 
+    # sending
+
     async def send(
         self,
         topic: str,
-        value: bytes | None = None,
+        value: V | None = None,
+        key: K | None = None,
         *,
-        key: bytes | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Iterable[Header] = (),
+    ) -> RecordMetadata:
+        """Wait for room, then for the acknowledgement; returns where the record was stored, or raises."""
+        accepted = await self.enqueue(topic, value, key, partition=partition, timestamp=timestamp, headers=headers)
+        return await accepted
+
+    async def enqueue(
+        self,
+        topic: str,
+        value: V | None = None,
+        key: K | None = None,
+        *,
         partition: int | None = None,
         timestamp: int | None = None,
         headers: Iterable[Header] = (),
     ) -> RecordFuture:
-        """Append a record to a batch. Raises errors known at once: no such topic, too large, no memory in time, closed.
+        """Wait for metadata and for room in ``buffer.memory`` only; returns the future of the acknowledgement.
 
-        If it is cancelled, the record was not appended.
+        Raises errors known at once: no such topic, too large, no memory in time, closed.
         """
+        self._enter()
         now_s = self._loop.time()
         if now_s - self._yielded_s > _TURN_SECONDS_MAX:
-            # Yield, so that batches are sent even if the program does nothing but call send().
+            # Yield, so that batches are sent even if the program does nothing but send.
             await asyncio.sleep(0)
             self._yielded_s = self._loop.time()
-        held = tuple(headers)
-        size_bytes = record_size_max(key, value, held)
-        self._accumulator.check_size(size_bytes)
-        if self._transactions is not None:
-            self._transactions.check_open()
-        view = self.cluster.metadata.topics.get(topic)
-        if view is None or self._is_closed or not self._accumulator.try_reserve(size_bytes):
-            view = await self._wait_for_room(topic, size_bytes)
-        return self._append(view, topic, value, key, partition, timestamp, held, size_bytes)
+        record = self._encoded(topic, value, key, partition, timestamp, headers)
+        size_bytes = self._checked_size(record)
+        if not self._accumulator.try_reserve(size_bytes):
+            await self._wait_for_room(size_bytes)
+        future: RecordFuture = self._new_future()
+        view = self._cluster.metadata.topics.get(record.topic)
+        if view is None or record.topic in self._held:
+            arrival = self._held.hold(record, size_bytes, future, self._cluster.spawn)
+            try:
+                await asyncio.shield(arrival)
+            finally:
+                if future.done() and not future.cancelled() and (error := future.exception()) is not None:
+                    raise error
+        else:
+            self._append(view, record, size_bytes, future)
+        return future
 
     def send_nowait(
         self,
         topic: str,
-        value: bytes | None = None,
+        value: V | None = None,
+        key: K | None = None,
         *,
-        key: bytes | None = None,
         partition: int | None = None,
         timestamp: int | None = None,
         headers: Iterable[Header] = (),
-    ) -> RecordFuture | None:
-        """Like `send`, but returns None instead of waiting for metadata or memory."""
-        held = tuple(headers)
-        size_bytes = record_size_max(key, value, held)
+    ) -> RecordFuture:
+        """The future of the acknowledgement, at once; raises `BufferFull` when there is no room.
+
+        Records of a topic that is not known yet wait for its metadata, in order.
+        """
+        if _get_running_loop() is not self._bound_to:
+            self._enter()
+        record = self._encoded(topic, value, key, partition, timestamp, headers)
+        size_bytes = self._checked_size(record)
+        if not self._accumulator.try_reserve(size_bytes):
+            self._sender.wake()
+            raise BufferFull(f"buffer.memory ({self.config.buffer_memory} bytes) is full")
+        future: RecordFuture = self._new_future()
+        view = self._cluster.metadata.topics.get(record.topic)
+        if view is None or (self._held and record.topic in self._held):
+            self._held.hold(record, size_bytes, future, self._cluster.spawn)
+        else:
+            self._append(view, record, size_bytes, future)
+        return future
+
+    def _encoded(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp: int | None,
+        headers: Iterable[Header],
+    ) -> EncodedRecord:
+        if self._is_plain:
+            return EncodedRecord(topic, value, key, partition, timestamp, tuple(headers) if headers else ())
+        record: ProducerRecord[Any, Any] = ProducerRecord(topic, value, key, partition, timestamp, tuple(headers))
+        for interceptor in self._interceptors:
+            try:
+                record = interceptor.on_send(record)
+            except Exception:
+                log.exception("an interceptor failed; the record is sent as it was")
+        topic, value, key, partition, timestamp, held = record
+        collected = list(held)
+        if self._key_serializer is not None:
+            key = serialized(self._key_serializer, "key", topic, key, collected)
+        if self._value_serializer is not None:
+            value = serialized(self._value_serializer, "value", topic, value, collected)
+        return EncodedRecord(topic, value, key, partition, timestamp, tuple(collected))
+
+    def _checked_size(self, record: EncodedRecord) -> int:
+        if self._is_closed:
+            raise ClientClosed("the producer is closed")
+        size_bytes = record_size_max(record.key, record.value, record.headers)
         self._accumulator.check_size(size_bytes)
         if self._transactions is not None:
             self._transactions.check_open()
-        view = self.cluster.metadata.topics.get(topic)
-        if self._is_closed:
-            raise ClientClosed("the producer is closed")
-        if view is None or not self._accumulator.try_reserve(size_bytes):
-            return None
-        return self._append(view, topic, value, key, partition, timestamp, held, size_bytes)
+        return size_bytes
 
-    async def _wait_for_room(self, topic: str, size_bytes: int) -> TopicView:
+    def _new_future(self) -> RecordFuture:
+        future: RecordFuture = self._loop.create_future()
+        if self._interceptors:
+            future.add_done_callback(self._tell_interceptors)
+        return future
+
+    def _tell_interceptors(self, future: RecordFuture) -> None:
+        error = None if future.cancelled() else future.exception()
+        metadata = None if future.cancelled() or error is not None else future.result()
+        for interceptor in self._interceptors:
+            try:
+                interceptor.on_acknowledgement(metadata, error)
+            except Exception:
+                log.exception("an interceptor failed")
+
+    async def _wait_for_room(self, size_bytes: int) -> None:
+        # Send all batches now: only completed batches free memory.
+        reserving = self._accumulator.reserve(size_bytes, self.config.max_block_ms / 1000)
+        self._sender.wake()
+        await reserving
         if self._is_closed:
-            raise ClientClosed("the producer is closed")
-        end_s = self._loop.time() + self.config.max_block_ms / 1000
-        view = await self.cluster.topic(topic, timeout_s=self.config.max_block_ms / 1000)
-        if not self._accumulator.try_reserve(size_bytes):
-            # Send all batches now: only completed batches free memory.
-            reserving = self._accumulator.reserve(size_bytes, max(0.0, end_s - self._loop.time()))
-            self._sender.wake()
-            await reserving
-        if self._is_closed:
-            self._accumulator.release(size_bytes)
+            self._accumulator.drop(size_bytes)
             raise ClientClosed("the producer was closed while send() waited")
-        return view
 
-    def _append(
-        self,
-        view: TopicView,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        partition: int | None,
-        timestamp: int | None,
-        headers: tuple[Header, ...],
-        size_bytes: int,
-    ) -> RecordFuture:
+    async def _find_topic(self, topic: str) -> TopicView:
+        return await self._cluster.topic(topic, timeout_s=self.config.max_block_ms / 1000)
+
+    def _append(self, view: TopicView, record: EncodedRecord, size_bytes: int, future: RecordFuture) -> None:
+        topic, value, key, partition, timestamp, headers = record
         if partition is None:
             partition = self._partitioner.partition(view, key, size_bytes)
         elif partition not in view.partitions:
-            self._accumulator.release(size_bytes)
+            self._accumulator.drop(size_bytes)
             raise UnknownTopicOrPartition(
                 f"topic {topic} has {view.partition_count} partitions, no partition {partition}"
             )
-        future: RecordFuture = self._loop.create_future()
         is_news = self._accumulator.append(
             TopicPartition(topic, partition),
             self._clock.wall_ms() if timestamp is None else timestamp,
@@ -185,10 +277,10 @@ class Producer:
         )
         if is_news:
             self._sender.wake()
-        return future
 
     def partitions_without_leader(self) -> list[TopicPartition]:
         """The partitions with records to send that have no leader now. The others are written meanwhile."""
+        self._enter()
         return self.cluster.metadata.without_leader(self._accumulator.queues)
 
     async def flush(self, timeout_s: float | None = None) -> None:
@@ -196,6 +288,14 @@ class Producer:
 
         Raises `RequestTimeout` after ``timeout_s``.
         """
+        self._enter()
+        arrivals = self._held.arrivals()
+        if arrivals:
+            began_s = self._loop.time()
+            _, late = await asyncio.wait(arrivals, timeout=timeout_s)
+            if late:
+                raise RequestTimeout(f"the metadata of {len(late)} topics did not arrive in {timeout_s} s")
+            timeout_s = None if timeout_s is None else max(0.0, timeout_s - (self._loop.time() - began_s))
         waiting: list[asyncio.Future[None]] = []
         for batch in self._accumulator.batches():
             if batch.is_over:
@@ -219,9 +319,15 @@ class Producer:
 
     @property
     def transactions(self) -> Transactions:
+        """The state of the producer's transactions."""
+        self._enter()
         if self._transactions is None:
             raise InvalidTxnState("the producer has no transactional.id")
         return self._transactions
+
+    def transaction(self) -> Transaction[K, V]:
+        """A transaction as an async context manager; the first one calls `init_transactions`."""
+        return Transaction(self)
 
     async def init_transactions(self, timeout_s: float | None = None, *, keeps_prepared: bool = False) -> None:
         """Acquire the producer id and fence older producers; call it once, before the first transaction.
@@ -265,6 +371,7 @@ class Producer:
     async def abort_transaction(self, timeout_s: float | None = None) -> None:
         """Abort the transaction; records not sent yet are dropped."""
         self.transactions.failed(TransactionAborted("the transaction was aborted"))
+        self._held.fail_all(TransactionAborted("the transaction was aborted"))
         self._sender.fail_all(TransactionAborted("the transaction was aborted"))
         await self._sender.drain()
         await self.transactions.end(is_committed=False, timeout_s=self._block_s(timeout_s))
@@ -285,6 +392,10 @@ class Producer:
         """Send remaining records, for up to ``timeout_s``; unacknowledged records then fail with `ClientClosed`."""
         if self._is_closed:
             return
+        if not self.is_started:
+            self._is_closed = True
+            return
+        self._enter()
         self._is_closed = True
         try:
             if timeout_s is None or timeout_s > 0:
@@ -292,5 +403,6 @@ class Producer:
         except RequestTimeout:
             pass
         finally:
+            self._held.fail_all(ClientClosed("the producer was closed before the record was sent"))
             self._sender.close()
             await self.cluster.close()

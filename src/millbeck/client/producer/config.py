@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from millbeck.client.config import CLIENT, MINUTE_MS, ClientConfig, Value
+from millbeck.client.plugins import plugin
+from millbeck.client.producer.partitioner import BY_NAME, DefaultPartitioner, Partitioner, ProducerLoad
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.kernel.options import BOOLEAN, INT, LONG, STRING, Importance, at_least, between, one_of, option
+from millbeck.kernel.options import BOOLEAN, INT, LIST, LONG, STRING, Importance, at_least, between, one_of, option
+
+if TYPE_CHECKING:
+    from millbeck.client.producer.record import ProducerInterceptor
+    from millbeck.client.serialization import Serializer
+    from millbeck.kernel.environment import Randomness
 
 MIB: Final = 1024 * 1024
 IN_FLIGHT_MAX_IDEMPOTENT: Final = 5
@@ -127,6 +134,58 @@ class ProducerConfig(ClientConfig):
         scope=CLIENT,
         doc="Ignore keys when choosing partitions.",
     )
+    partitioner_class = option(
+        "partitioner.class",
+        STRING,
+        None,
+        scope=CLIENT,
+        doc="Which partitioner chooses; by default records with a key go by its hash, and others stick to a partition "
+        "until a batch is full. roundrobin or the name of Kafka's RoundRobinPartitioner; an entry point in the group "
+        "millbeck.partitioners, or module:class.",
+    )
+    partitioner_adaptive = option(
+        "partitioner.adaptive.partitioning.enable",
+        BOOLEAN,
+        True,
+        scope=CLIENT,
+        importance=Importance.LOW,
+        doc="Records without a key go less often to partitions with a long queue of batches.",
+    )
+    partitioner_availability_timeout_ms = option(
+        "partitioner.availability.timeout.ms",
+        LONG,
+        0,
+        valid=at_least(0),
+        scope=CLIENT,
+        importance=Importance.LOW,
+        doc="Records without a key do not go to a broker that has taken nothing for this long; 0: they do.",
+    )
+    key_serializer = option(
+        "key.serializer",
+        STRING,
+        None,
+        scope=CLIENT,
+        importance=Importance.HIGH,
+        doc="How keys become bytes: bytes, str, int or json, the name of one of Kafka's serializers for these types, "
+        "an entry point in the group millbeck.serializers, or module:class.",
+    )
+    value_serializer = option(
+        "value.serializer",
+        STRING,
+        None,
+        scope=CLIENT,
+        importance=Importance.HIGH,
+        doc="How values become bytes, as key.serializer.",
+    )
+    interceptor_classes = option(
+        "interceptor.classes",
+        LIST,
+        (),
+        scope=CLIENT,
+        importance=Importance.LOW,
+        doc="Interceptors that see each record before it is sent and what came of it: entry points in the group "
+        "millbeck.interceptors, or module:class.",
+    )
 
     transactional_id = option(
         "transactional.id",
@@ -153,6 +212,28 @@ class ProducerConfig(ClientConfig):
         importance=Importance.LOW,
         doc="An external transaction manager decides (KIP-939): transactions are prepared first, and never time out.",
     )
+
+    def serializer(self, name: str) -> Serializer[Any] | None:
+        """The serializer that ``key.serializer`` or ``value.serializer`` names; None for bytes."""
+        from millbeck.client.serialization import serde_named
+
+        named = self.key_serializer if name == "key.serializer" else self.value_serializer
+        return None if named is None else cast("Serializer[Any]", serde_named(name, named, "Serializer"))
+
+    def interceptors(self) -> list[ProducerInterceptor]:
+        return [plugin("interceptor.classes", name, "millbeck.interceptors")() for name in self.interceptor_classes]
+
+    def partitioner(self, randomness: Randomness, load: ProducerLoad) -> Partitioner:
+        name = self.partitioner_class
+        if name is not None:
+            factory = BY_NAME.get(name) or plugin("partitioner.class", name, "millbeck.partitioners")
+            return cast("Partitioner", factory())
+        return DefaultPartitioner(
+            randomness,
+            batch_size=max(self.batch_size, 1),
+            ignores_keys=self.partitioner_ignore_keys,
+            load=load if self.partitioner_adaptive else None,
+        )
 
     @property
     def required_acks(self) -> int:

@@ -73,6 +73,8 @@ class Sender:
             assert accumulator.identities is not None
             self.transactions = Transactions(cluster, accumulator.identities, config, self.wake)
         self._acks = config.required_acks
+        self._stuck_since_s: dict[int, float] = {}
+        """Brokers that batches are due for and that take none, and since when."""
         self._delivery_timeout_s = config.delivery_timeout_ms / 1000
         cluster.on_update.append(self.wake)
         cluster.on_connected.append(self.wake)
@@ -103,6 +105,16 @@ class Sender:
         while any(queue.in_flight for queue in self._accumulator.queues.values()):
             self._drained = self._loop.create_future()
             await self._drained
+
+    # what the partitioner asks
+
+    def queue_length(self, partition: TopicPartition) -> int:
+        return self._accumulator.queue_length(partition)
+
+    def is_stuck(self, node_id: int) -> bool:
+        limit_ms = self._config.partitioner_availability_timeout_ms
+        since_s = self._stuck_since_s.get(node_id)
+        return limit_ms > 0 and since_s is not None and self._loop.time() - since_s > limit_ms / 1000
 
     # the pump
 
@@ -215,8 +227,10 @@ class Sender:
     def _send_to(self, node_id: int, queues: list[PartitionQueue], now_s: float) -> float:
         """Fill requests to one broker; returns when to look again, if earlier than the next response."""
         connection = self._cluster.connection_nowait(node_id)
-        if connection is None:
+        if connection is None or not connection.has_room:
+            self._stuck_since_s.setdefault(node_id, now_s)
             return math.inf
+        self._stuck_since_s.pop(node_id, None)
         if connection.throttled_until_s > now_s:
             return connection.throttled_until_s
         while queues and connection.has_room:

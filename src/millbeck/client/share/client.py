@@ -1,10 +1,10 @@
 """`ShareConsumer`: reads records as a member of a share group and acknowledges each of them.
 
-    async with ShareConsumer(real_environment(), {"bootstrap.servers": "...", "group.id": "jobs"}) as consumer:
+    async with ShareConsumer({"bootstrap.servers": "...", "group.id": "jobs"}) as consumer:
         consumer.subscribe(["orders"])
         while True:
             for delivery in await consumer.poll(timeout_s=1.0):
-                ...
+                ...                                     # delivery.record, delivery.delivery_count
 
 With ``share.acknowledgement.mode=implicit`` the next poll (or `commit`, or `close`) accepts the records of the previous
 one. With ``explicit`` the program calls `acknowledge` for each record; acknowledgements are sent with the next fetch,
@@ -17,22 +17,33 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, Generic, NamedTuple, Self, cast
 
 from millbeck.client.cluster import FETCH, Cluster
 from millbeck.client.config import Value
-from millbeck.client.errors import ClientClosed
+from millbeck.client.consumer.decoding import ConsumerInterceptor, RecordDecoder
+from millbeck.client.errors import ClientClosed, DeserializationFailed
+from millbeck.client.lifecycle import LoopBound, merged
 from millbeck.client.retry import Deadline
+from millbeck.client.serialization import Deserializer
 from millbeck.client.share.config import ShareConsumerConfig
 from millbeck.client.share.membership import ShareMembership
 from millbeck.client.share.session import AcknowledgeType, Place, Said, ShareFetchLimits, ShareSessionHandler
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import ApiError, InvalidRequest, NetworkException, NotLeaderOrFollower, from_code
+from millbeck.kernel.errors import (
+    ApiError,
+    InvalidConfig,
+    InvalidRequest,
+    NetworkException,
+    NotLeaderOrFollower,
+    from_code,
+)
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch
-from millbeck.records.record import Record
+from millbeck.records.record import Record, RecordSource
+from millbeck.records.typevars import K, V
 from millbeck.wire.messages.share_fetch import ShareAcknowledgeResponse, ShareFetchPartitionResult, ShareFetchResponse
 
 log = logging.getLogger(__name__)
@@ -41,9 +52,11 @@ _CLOSE_SECONDS_MAX: Final = 5.0
 _TROUBLE_PAUSE_SECONDS: Final = 0.1
 
 
-class AcquiredRecord(NamedTuple):
+class AcquiredRecord(NamedTuple, Generic[K, V]):
+    """A record that this member has for a while, and how often it has been delivered."""
+
     partition: TopicPartition
-    record: Record
+    record: Record[K, V]
     delivery_count: int
     topic_id: bytes
     node_id: int
@@ -54,25 +67,33 @@ class AcquiredRecord(NamedTuple):
 
 
 Outcomes = dict[TopicPartition, ApiError | None]
+OnAcknowledged = Callable[[TopicPartition, Mapping[int, AcknowledgeType], ApiError | None], None]
 
 
-class ShareConsumer:
-    """Create it inside a running event loop; use it as an async context manager, or call `close`."""
+class ShareConsumer(LoopBound, Generic[K, V]):
+    """Started by its first call inside an event loop; use it as an async context manager, or call `close`."""
 
     def __init__(
         self,
-        environment: Environment,
-        settings: Mapping[str, Value] | ShareConsumerConfig,
-        on_acknowledged: Callable[[TopicPartition, Mapping[int, AcknowledgeType], ApiError | None], None] | None = None,
+        settings: Mapping[str, Value] | ShareConsumerConfig | None = None,
+        *,
+        on_acknowledged: OnAcknowledged | None = None,
+        key_deserializer: Deserializer[K] | None = None,
+        value_deserializer: Deserializer[V] | None = None,
+        interceptors: Sequence[ConsumerInterceptor] = (),
+        environment: Environment | None = None,
+        **named: Value,
     ) -> None:
         """``on_acknowledged`` gets the result of every acknowledgement, including implicit ones."""
-        config = settings if isinstance(settings, ShareConsumerConfig) else ShareConsumerConfig.parse(settings)
+        super().__init__(environment)
+        given = settings if isinstance(settings, ShareConsumerConfig) else None
+        config = given or ShareConsumerConfig.parse(merged(cast("Mapping[str, Value]", settings), named))
         if not config.group_id:
-            raise InvalidRequest("a share consumer needs group.id")
+            raise InvalidConfig("a share consumer needs group.id")
         self.config = config
-        self.cluster = Cluster(environment, config)
+        self._decoder = RecordDecoder(config, key_deserializer, value_deserializer, interceptors)
         self._on_acknowledged = on_acknowledged
-        self._membership = ShareMembership(self.cluster, config.group_id, config.client_rack, self._wake_up)
+        self._topics: list[str] = []
         self._sessions: dict[int, ShareSessionHandler] = {}
         self._fetching: dict[int, asyncio.Task[None]] = {}
         self._ready: deque[AcquiredRecord] = deque()
@@ -80,7 +101,21 @@ class ShareConsumer:
         self._changed = asyncio.Event()
         self._is_closed = False
 
+    def _start(self) -> None:
+        group_id = self.config.group_id
+        assert group_id is not None
+        self._cluster = Cluster(self.environment, self.config)
+        self._membership = ShareMembership(self._cluster, group_id, self.config.client_rack, self._wake_up)
+        if self._topics:
+            self._subscribed()
+
+    @property
+    def cluster(self) -> Cluster:
+        self._enter()
+        return self._cluster
+
     async def __aenter__(self) -> Self:
+        self._enter()
         return self
 
     async def __aexit__(
@@ -90,23 +125,38 @@ class ShareConsumer:
 
     @property
     def member_id(self) -> str:
+        self._enter()
         return self._membership.member_id
 
     @property
     def assigned(self) -> dict[bytes, list[int]]:
         """Partitions by topic id."""
+        self._enter()
         return self._membership.assigned
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        names = list(topics)
-        self.cluster.add_topics(names)
-        self.cluster.start_upkeep()
-        self._membership.subscribe(names)
+        """Read these topics, together with the other members of the group."""
+        is_first = not self._topics
+        self._topics = [topics] if isinstance(topics, str) else list(topics)
+        if not self.is_started and asyncio._get_running_loop() is None:
+            return
+        if self.is_started:
+            self._enter()
+            self._subscribed(is_first=is_first)
+        else:
+            self._enter()
+
+    def _subscribed(self, *, is_first: bool = True) -> None:
+        self._cluster.add_topics(self._topics)
+        if is_first:
+            self._cluster.start_upkeep()
+        self._membership.subscribe(self._topics)
 
     # reading
 
-    async def poll(self, *, timeout_s: float) -> list[AcquiredRecord]:
+    async def poll(self, *, timeout_s: float = 1.0) -> list[AcquiredRecord[K, V]]:
         """Some acquired records, or none if none arrive in time."""
+        self._enter()
         if self._is_closed:
             raise ClientClosed
         if not self.config.is_explicit:
@@ -128,12 +178,21 @@ class ShareConsumer:
             except TimeoutError:
                 return self._take()
 
-    def _take(self) -> list[AcquiredRecord]:
-        found: list[AcquiredRecord] = []
+    def _take(self) -> list[AcquiredRecord[K, V]]:
+        found: list[AcquiredRecord[K, V]] = []
         while self._ready and len(found) < self.config.max_poll_records:
-            delivery = self._ready.popleft()
+            delivery = self._ready[0]
+            try:
+                decoded = delivery._replace(record=self._decoder.decode(delivery.record))
+            except DeserializationFailed:
+                if not found:
+                    # Nobody can use it: it is not delivered again.
+                    self._add_acknowledgement(self._ready.popleft(), AcknowledgeType.REJECT)
+                    raise
+                break
+            self._ready.popleft()
             self._unsettled[delivery.place, delivery.record.offset] = delivery
-            found.append(delivery)
+            found.append(cast("AcquiredRecord[K, V]", decoded))
         return found
 
     async def _begin_fetches(self, deadline: Deadline) -> None:
@@ -226,7 +285,8 @@ class ShareConsumer:
         for part in batch.split(result.records or b"", partial_tail=True):
             if part.header.is_control:
                 continue
-            for record in batch.records_of(part.data, check_crc=self.config.check_crcs):
+            source = RecordSource(*partition, part.header.partition_leader_epoch, int(part.header.timestamp_type))
+            for record in batch.records_of(part.data, check_crc=self.config.check_crcs, source=source):
                 count = counts.pop(record.offset, None)
                 if count is not None:
                     self._ready.append(AcquiredRecord(partition, record, count, place[0], node_id))
@@ -236,7 +296,7 @@ class ShareConsumer:
 
     # acknowledging
 
-    def acknowledge(self, delivery: AcquiredRecord, kind: AcknowledgeType = AcknowledgeType.ACCEPT) -> None:
+    def acknowledge(self, delivery: AcquiredRecord[Any, Any], kind: AcknowledgeType = AcknowledgeType.ACCEPT) -> None:
         """Acknowledge a record returned by poll."""
         if not self.config.is_explicit:
             raise InvalidRequest("records are accepted implicitly: share.acknowledgement.mode is implicit")
@@ -250,7 +310,7 @@ class ShareConsumer:
         for delivery in unsettled.values():
             self._add_acknowledgement(delivery, kind)
 
-    def _add_acknowledgement(self, delivery: AcquiredRecord, kind: AcknowledgeType) -> None:
+    def _add_acknowledgement(self, delivery: AcquiredRecord[Any, Any], kind: AcknowledgeType) -> None:
         session = self._sessions.get(delivery.node_id)
         if session is not None and session.is_open:
             session.acknowledge(delivery.place, delivery.record.offset, kind)
@@ -260,6 +320,7 @@ class ShareConsumer:
 
     async def commit(self, *, timeout_s: float = 30.0) -> Outcomes:
         """Send acknowledgements and wait for the results; each partition's error, None for success."""
+        self._enter()
         if not self.config.is_explicit:
             self._settle_all(AcknowledgeType.ACCEPT)
         outcomes: Outcomes = {}
@@ -339,6 +400,10 @@ class ShareConsumer:
         """Accept (implicit mode) or release (explicit mode) pending records, and leave the group."""
         if self._is_closed:
             return
+        if not self.is_started:
+            self._is_closed = True
+            return
+        self._enter()
         self._is_closed = True
         try:
             async with asyncio.timeout(_CLOSE_SECONDS_MAX):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from millbeck.client.config import ClientConfig
+from millbeck.client.consumer.decoding_config import DecodingConfig
 from millbeck.kernel.options import BOOLEAN, INT, STRING, Importance, Scope, at_least, one_of, option
 from millbeck.kernel.units import MIB
 
 CLIENT: Final = Scope.CLIENT
 
 
-class ShareConsumerConfig(ClientConfig):
+class ShareConsumerConfig(DecodingConfig):
     group_id = option(
         "group.id", STRING, None, scope=CLIENT, importance=Importance.HIGH, doc="The share group this consumer joins."
     )

@@ -38,7 +38,7 @@ def make_changelogs(settings: Mapping[str, str], topics: Mapping[str, int]) -> N
     known = {option.name for option in AdminConfig.options}
     own = {name: value for name, value in settings.items() if name in known}
     with Blocking() as blocking:
-        admin = blocking.make(lambda environment: Admin(environment, own))
+        admin = blocking.make(lambda environment: Admin(own, environment=environment))
         try:
             for name, policy in blocking.run(_made(admin, topics)).items():
                 _check(name, policy)

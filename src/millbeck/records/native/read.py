@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from millbeck.kernel.errors import InvalidRecord
-from millbeck.records.native.record import Header, Record
+from millbeck.records.native.record import NOWHERE, Header, Record, RecordSource
 from millbeck.records.native.varints import read_varint, read_varlong
 
 if TYPE_CHECKING:
@@ -62,7 +62,13 @@ def _headers(payload: bytes, position: i64, end: i64, count: i64) -> tuple[Heade
 
 
 def read_records(
-    payload: bytes, start: i64, count: i64, base_offset: i64, base_timestamp: i64, append_timestamp: i64
+    payload: bytes,
+    start: i64,
+    count: i64,
+    base_offset: i64,
+    base_timestamp: i64,
+    append_timestamp: i64,
+    source: RecordSource = NOWHERE,
 ) -> list[Record]:
     """Decode the ``count`` records that fill ``payload`` from ``start`` to its end.
 
@@ -114,9 +120,11 @@ def read_records(
             position += size
         size, position = _varint(payload, position, end)
         if size == 0 and position == end:
-            records.append(Record(base_offset + delta, timestamp, key, value, _NO_HEADERS))
+            records.append(Record(base_offset + delta, timestamp, key, value, _NO_HEADERS, source))
         else:
-            records.append(Record(base_offset + delta, timestamp, key, value, _headers(payload, position, end, size)))
+            records.append(
+                Record(base_offset + delta, timestamp, key, value, _headers(payload, position, end, size), source)
+            )
         position = end
     if position != payload_end:
         raise InvalidRecord(f"batch has {payload_end - position} bytes after its last record")

@@ -104,7 +104,7 @@ class GroupsRun:
     async def _scenario(self, environment: Environment) -> None:
         self.cluster.start_all()
         servers = ",".join(f"{host}:{port}" for host, port in self.cluster.addresses)
-        admin = Admin(environment, {"bootstrap.servers": servers})
+        admin = Admin({"bootstrap.servers": servers}, environment=environment)
         topic = NewTopic(name=TOPIC, partition_count=self.plan.partition_count, replication_factor=3)
         await create_topics(admin, [topic])
         client = Cluster(environment, ClientConfig.parse({"bootstrap.servers": servers}))
@@ -196,7 +196,7 @@ class GroupsRun:
 
     async def _read_log(self, environment: Environment, servers: str) -> None:
         place = TopicPartition(CONSUMER_OFFSETS_TOPIC, partition_for(GROUP, OFFSETS_PARTITIONS))
-        async with Consumer(environment, {"bootstrap.servers": servers}) as consumer:
+        async with Consumer({"bootstrap.servers": servers}, environment=environment) as consumer:
             end = (await consumer.end_offsets([place], timeout_s=60))[place]
             consumer.assign([place])
             consumer.seek(place, 0)

@@ -130,7 +130,7 @@ class IsolationRun:
     async def _prepare(self, environment: Environment) -> None:
         self.cluster.start_all()
         host, port = self.cluster.addresses[0]
-        async with Admin(environment, {"bootstrap.servers": f"{host}:{port}"}) as admin:
+        async with Admin({"bootstrap.servers": f"{host}:{port}"}, environment=environment) as admin:
             await create_topics(
                 admin,
                 [NewTopic(name=name, partition_count=3, replication_factor=3) for name in (GOOD, BAD)],

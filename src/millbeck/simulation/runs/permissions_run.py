@@ -98,7 +98,7 @@ class PermissionsRun:
         self.cluster.start_all()
         dice = self._dice
         bootstrap = ",".join(f"{host}:{port}" for host, port in self.cluster.addresses)
-        async with Admin(environment, {"bootstrap.servers": bootstrap}) as admin:
+        async with Admin({"bootstrap.servers": bootstrap}, environment=environment) as admin:
             for _ in range(ROUNDS):
                 try:
                     await self._change(admin)

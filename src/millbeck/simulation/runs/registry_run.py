@@ -157,7 +157,7 @@ class RegistryRun:
         """Write the log of an older release: keys with magic 0 in another order, each record twice."""
         settings = {"bootstrap.servers": self._bootstrap}
         await ensure_topic(environment, settings, TOPIC, replication_factor=3, timeout_s=60.0)
-        async with Producer(environment, settings) as producer:
+        async with Producer(settings, environment=environment) as producer:
             for index in range(OLDER_SUBJECTS):
                 value = (
                     f'{{"subject":"old{index}","version":1,"id":{index + 1},"schema":"old {index}","deleted":false}}'
@@ -166,7 +166,7 @@ class RegistryRun:
                     f'{{"magic":0,"keytype":"SCHEMA","subject":"old{index}","version":1}}',
                     f'{{"keytype":"SCHEMA","subject":"old{index}","version":1,"magic":1}}',
                 ):
-                    await producer.send(TOPIC, value, key=key.encode(), partition=0)
+                    await producer.enqueue(TOPIC, value, key=key.encode(), partition=0)
                 self._held[f"old{index}"] = f"old {index}"
                 self._texts[index + 1] = f"old {index}"
             await producer.flush()
@@ -393,7 +393,7 @@ class RegistryRun:
         place = TopicPartition(TOPIC, 0)
         found: list[tuple[bytes, bytes | None]] = []
         settings = {"bootstrap.servers": self._bootstrap, "isolation.level": isolation}
-        async with Consumer(environment, settings) as consumer:
+        async with Consumer(settings, environment=environment) as consumer:
             consumer.assign([place])
             consumer.seek_to_beginning(place)
             end = (await consumer.end_offsets([place]))[place]

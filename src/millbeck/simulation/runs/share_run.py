@@ -123,7 +123,7 @@ class ShareRun:
     async def _scenario(self, environment: Environment) -> None:
         self.cluster.start_all()
         servers = ",".join(f"{host}:{port}" for host, port in self.cluster.addresses)
-        admin = Admin(environment, {"bootstrap.servers": servers})
+        admin = Admin({"bootstrap.servers": servers}, environment=environment)
         await self._create(admin)
         await self._configure(admin)
         seats = [asyncio.create_task(self._seat(environment, servers)) for _ in range(self.plan.member_count)]
@@ -167,11 +167,13 @@ class ShareRun:
 
     async def _produce(self, environment: Environment, servers: str) -> None:
         """Produce records with pauses, so that some are written before, during and after each fault."""
-        async with Producer(environment, {"bootstrap.servers": servers, "delivery.timeout.ms": "200000"}) as producer:
+        async with Producer(
+            {"bootstrap.servers": servers, "delivery.timeout.ms": "200000"}, environment=environment
+        ) as producer:
             for number in range(self.plan.record_count):
                 place = TopicPartition(TOPIC, number % self.plan.partition_count)
                 value = b"%d" % number
-                future = await producer.send(TOPIC, value, partition=place.partition)
+                future = await producer.enqueue(TOPIC, value, partition=place.partition)
                 try:
                     offset = (await future).offset
                     self.history.produced[place, offset] = None
@@ -182,7 +184,7 @@ class ShareRun:
 
     async def _read_dead_letters(self, environment: Environment, servers: str) -> None:
         places = [TopicPartition(DEAD_LETTERS, index) for index in range(2)]
-        async with Consumer(environment, {"bootstrap.servers": servers}) as consumer:
+        async with Consumer({"bootstrap.servers": servers}, environment=environment) as consumer:
             consumer.assign(places)
             consumer.seek_to_beginning(*places)
             ends = await consumer.end_offsets(places)

@@ -167,7 +167,7 @@ class TransactionsRun:
 
     async def _fill(self, environment: Environment, bootstrap: str) -> None:
         settings = {"bootstrap.servers": bootstrap}
-        async with Admin(environment, settings) as admin:
+        async with Admin(settings, environment=environment) as admin:
             topics = [
                 NewTopic(name=INPUT, partition_count=self.plan.worker_count, replication_factor=3),
                 NewTopic(name=OUTPUT, partition_count=2, replication_factor=3),
@@ -182,10 +182,10 @@ class TransactionsRun:
                 ):
                     break
                 await asyncio.sleep(0.5)
-        async with Producer(environment, settings) as producer:
+        async with Producer(settings, environment=environment) as producer:
             for index in range(self.plan.worker_count):
                 for number in range(self.plan.number_count):
-                    await producer.send(INPUT, b"%d.%d" % (index, number), partition=index)
+                    await producer.enqueue(INPUT, b"%d.%d" % (index, number), partition=index)
             await producer.flush()
 
     # faults
@@ -326,7 +326,7 @@ class TransactionsRun:
         settings = {"bootstrap.servers": bootstrap, "isolation.level": "read_committed"}
         places = [TopicPartition(OUTPUT, index) for index in range(2)]
         counts: dict[bytes, int] = {}
-        async with Consumer(environment, settings) as consumer:
+        async with Consumer(settings, environment=environment) as consumer:
             consumer.assign(places)
             consumer.seek_to_beginning(*places)
             ends = await consumer.end_offsets(places)

@@ -87,7 +87,6 @@ class Worker:
 
     def _producer(self) -> Producer:
         return Producer(
-            self._environment,
             {
                 **self._settings(),
                 "transactional.id": f"worker-{self._place.partition}",
@@ -96,6 +95,7 @@ class Worker:
                 "delivery.timeout.ms": "8000",
                 "max.block.ms": "15000",
             },
+            environment=self._environment,
         )
 
     async def run(self) -> None:
@@ -118,7 +118,7 @@ class Worker:
             "isolation.level": "read_committed",
             "enable.auto.commit": "false",
         }
-        consumer = Consumer(self._environment, settings)
+        consumer = Consumer(settings, environment=self._environment)
         try:
             await producer.init_transactions(PATIENCE_S)
             self._progress.began(producer)
@@ -132,7 +132,7 @@ class Worker:
                 await asyncio.sleep(self._dice.uniform(0.0, THINK_SECONDS_MAX))
                 producer.begin_transaction()
                 for value in values.values():
-                    sent = await producer.send(OUTPUT, value, partition=self._dice.randrange(2))
+                    sent = await producer.enqueue(OUTPUT, value, partition=self._dice.randrange(2))
                     # What becomes of it is asked for with the end of the transaction.
                     sent.add_done_callback(lambda future: future.cancelled() or future.exception())
                 if self._dice.random() < 0.06:

@@ -33,7 +33,7 @@ class WatchedConsumer(ShareConsumer):
     """Tells the history when each delivery was asked for."""
 
     def __init__(self, environment: Environment, settings: Mapping[str, str], history: ShareHistory) -> None:
-        super().__init__(environment, settings, self._acknowledged)
+        super().__init__(settings, on_acknowledged=self._acknowledged, environment=environment)
         self._history = history
         self._asked_s: dict[int, float] = {}
 

@@ -100,7 +100,7 @@ class TwoPhaseWorker:
         """Work with one producer until it fails; True when everything is done."""
         owner = self._ledger.take(self._index)
         page = self._ledger.pages[self._index]
-        producer = Producer(self._environment, self._settings)
+        producer = Producer(self._settings, environment=self._environment)
         is_left_alone = False
         try:
             await producer.init_transactions(PATIENCE_S, keeps_prepared=True)
@@ -130,7 +130,7 @@ class TwoPhaseWorker:
     async def _prepare(self, producer: Producer, begin: int, end: int) -> PreparedState:
         producer.begin_transaction()
         for number in range(begin, end):
-            sent = await producer.send(OUTPUT, b"%d.%d" % (self._index, number), partition=self._dice.randrange(2))
+            sent = await producer.enqueue(OUTPUT, b"%d.%d" % (self._index, number), partition=self._dice.randrange(2))
             # What becomes of it is asked for when the transaction is prepared.
             sent.add_done_callback(lambda future: future.cancelled() or future.exception())
         return await producer.prepare_transaction()

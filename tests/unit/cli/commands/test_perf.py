@@ -15,7 +15,7 @@ class FakeProducer:
     def __init__(self) -> None:
         self.sent: list[bytes] = []
 
-    async def send(self, topic: str, value: bytes) -> asyncio.Future[RecordMetadata]:
+    async def enqueue(self, topic: str, value: bytes) -> asyncio.Future[RecordMetadata]:
         self.sent.append(value)
         if value == b"stuck":
             await asyncio.Event().wait()

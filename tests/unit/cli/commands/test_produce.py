@@ -71,7 +71,7 @@ class FakeProducer:
         self.sent: list[dict[str, Any]] = []
         self._failing = failing
 
-    async def send(self, topic: str, value: bytes | None, **fields: Any) -> asyncio.Future[RecordMetadata]:
+    async def enqueue(self, topic: str, value: bytes | None, **fields: Any) -> asyncio.Future[RecordMetadata]:
         future: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
         self.sent.append({"topic": topic, "value": value, **fields})
         if value == self._failing:
@@ -128,7 +128,7 @@ def test_what_was_read_before_an_interruption_is_sent() -> None:
             self.waiting: list[asyncio.Future[RecordMetadata]] = []
             self.flushed: list[float | None] = []
 
-        async def send(self, topic: str, value: bytes | None, **fields: Any) -> asyncio.Future[RecordMetadata]:
+        async def enqueue(self, topic: str, value: bytes | None, **fields: Any) -> asyncio.Future[RecordMetadata]:
             self.waiting.append(asyncio.get_running_loop().create_future())
             return self.waiting[-1]
 
@@ -184,7 +184,7 @@ def test_a_partition_without_a_leader_is_named_while_its_records_wait(
     async def reachable(*_: object) -> None: ...
 
     async def send_one(sending: Any, *_: object) -> None:
-        await (await sending._producer.send("a", b"line"))
+        await sending._producer.send("a", b"line")
 
     monkeypatch.setattr(produce, "check_reachable", reachable)
     monkeypatch.setattr(LineProducer, "run", send_one)

@@ -20,7 +20,7 @@ ALL_BROKERS = ConfigResource(ResourceType.BROKER, "")
 
 
 def open_admin(cluster: FakeCluster) -> Admin:
-    return Admin(cluster.environment, {"bootstrap.servers": cluster.bootstrap})
+    return Admin({"bootstrap.servers": cluster.bootstrap}, environment=cluster.environment)
 
 
 def described(call: Call) -> configs_messages.DescribeConfigsResponse:

@@ -43,7 +43,7 @@ def test_a_group_in_which_the_broker_assigns_is_described() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         cluster.on(DescribeGroupsRequest, no_classic_group)
         cluster.on(ConsumerGroupDescribeRequest, describe)
-        async with Admin(cluster.environment, {"bootstrap.servers": cluster.bootstrap}) as admin:
+        async with Admin({"bootstrap.servers": cluster.bootstrap}, environment=cluster.environment) as admin:
             found = (await admin.describe_groups(["g"]))["g"]
         assert (found.type, found.state, found.protocol, found.epoch, found.target_epoch) == (
             "consumer",
@@ -67,7 +67,7 @@ def test_a_group_of_no_kind_is_not_found(code: int) -> None:
             ConsumerGroupDescribeRequest,
             lambda call: ConsumerGroupDescribeResponse(groups=[DescribedConsumerGroup(group_id="g", error_code=code)]),
         )
-        async with Admin(cluster.environment, {"bootstrap.servers": cluster.bootstrap}) as admin:
+        async with Admin({"bootstrap.servers": cluster.bootstrap}, environment=cluster.environment) as admin:
             found = await admin.describe_groups(["g"])
         with pytest.raises(GroupIdNotFound):
             found["g"]

@@ -49,7 +49,7 @@ A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 
 
 def open_admin(cluster: FakeCluster) -> Admin:
-    return Admin(cluster.environment, {"bootstrap.servers": cluster.bootstrap})
+    return Admin({"bootstrap.servers": cluster.bootstrap}, environment=cluster.environment)
 
 
 def test_groups_of_all_brokers_are_listed() -> None:

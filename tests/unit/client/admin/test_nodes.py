@@ -44,7 +44,7 @@ ID = b"d" * 16
 
 
 def open_admin(cluster: FakeCluster) -> Admin:
-    return Admin(cluster.environment, {"bootstrap.servers": cluster.bootstrap})
+    return Admin({"bootstrap.servers": cluster.bootstrap}, environment=cluster.environment)
 
 
 def test_describing_the_cluster() -> None:

@@ -23,7 +23,7 @@ GHOST = TopicPartition("ghost", 0)
 
 
 def open_admin(cluster: FakeCluster) -> Admin:
-    return Admin(cluster.environment, {"bootstrap.servers": cluster.bootstrap})
+    return Admin({"bootstrap.servers": cluster.bootstrap}, environment=cluster.environment)
 
 
 def test_offsets_by_time() -> None:

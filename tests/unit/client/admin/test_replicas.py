@@ -24,7 +24,7 @@ A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b",
 
 
 def open_admin(cluster: FakeCluster) -> Admin:
-    return Admin(cluster.environment, {"bootstrap.servers": cluster.bootstrap})
+    return Admin({"bootstrap.servers": cluster.bootstrap}, environment=cluster.environment)
 
 
 def test_electing_leaders_of_some_and_of_all() -> None:

@@ -18,7 +18,7 @@ def test_share_groups_are_described_and_set_anew() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         member, topic_id = await begin(house, client, environment)
         await settled(member, topic_id)
-        async with Admin(environment, {"bootstrap.servers": "n1:9092"}) as admin:
+        async with Admin({"bootstrap.servers": "n1:9092"}, environment=environment) as admin:
             described = await admin.describe_share_groups(["g", "none"])
             assert described.succeeded["g"].members[0].assignment == (T0,)
             assert isinstance(described.failed["none"], GroupIdNotFound)

@@ -23,10 +23,10 @@ _SPEC.loader.exec_module(WORLD)
 
 def test_transactions_are_listed_described_and_aborted_by_hand() -> None:
     async def scenario(environment: Environment) -> None:
-        async with WORLD.producer(environment) as one, Admin(environment, WORLD.HERE) as admin:
+        async with WORLD.producer(environment) as one, Admin(WORLD.HERE, environment=environment) as admin:
             await one.init_transactions()
             one.begin_transaction()
-            await (await one.send("t", b"x", partition=0))
+            await one.send("t", b"x", partition=0)
             (listed,) = await list_transactions(admin.cluster)
             assert (listed.transactional_id, listed.state) == ("tx", "Ongoing")
             assert await list_transactions(admin.cluster, states=["Empty"]) == []

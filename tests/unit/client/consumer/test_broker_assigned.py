@@ -66,7 +66,7 @@ def open_consumer(cluster: FakeCluster, **settings: Any) -> Consumer:
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",
     }
-    return Consumer(cluster.environment, defaults | texts)
+    return Consumer(defaults | texts, environment=cluster.environment)
 
 
 async def poll_until(consumer: Consumer, partitions: list[TopicPartition]) -> None:

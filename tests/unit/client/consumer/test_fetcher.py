@@ -33,7 +33,7 @@ A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 def open_consumer(cluster: FakeCluster, **settings: Any) -> Consumer:
     texts = {key.replace("_", "."): value for key, value in settings.items()}
     defaults = {"bootstrap.servers": cluster.bootstrap, "auto.offset.reset": "earliest"}
-    return Consumer(cluster.environment, defaults | texts)
+    return Consumer(defaults | texts, environment=cluster.environment)
 
 
 def fill(log: FakePartition, *values: bytes) -> None:

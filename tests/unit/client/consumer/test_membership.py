@@ -56,7 +56,7 @@ def open_consumer(cluster: FakeCluster, **settings: Any) -> Consumer:
         "session.timeout.ms": 10_000,
         "heartbeat.interval.ms": 1000,
     }
-    return Consumer(cluster.environment, defaults | texts)
+    return Consumer(defaults | texts, environment=cluster.environment)
 
 
 async def joined(consumer: Consumer, count: int) -> None:

@@ -34,7 +34,7 @@ def open_consumer(cluster: FakeCluster, **settings: Any) -> Consumer:
         "auto.offset.reset": "earliest",
         "metadata.max.age.ms": 1000,
     }
-    return Consumer(cluster.environment, defaults | texts)
+    return Consumer(defaults | texts, environment=cluster.environment)
 
 
 def fill(log: FakePartition, count: int) -> None:

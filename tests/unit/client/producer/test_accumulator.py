@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millbeck.client.errors import BufferExhausted
-from millbeck.client.producer.accumulator import RecordAccumulator, record_size_max
+from millbeck.client.producer.accumulator import KEPT_OVERHEAD, RecordAccumulator, record_size_max
 from millbeck.client.producer.config import ProducerConfig
 from millbeck.kernel.errors import MessageTooLarge
 from millbeck.kernel.ids import TopicPartition
@@ -90,57 +90,71 @@ def test_when_a_batch_is_due() -> None:
 
 def test_memory_is_waited_for_in_turn() -> None:
     async def scenario(cluster: FakeCluster) -> None:
-        accumulator = make(buffer_memory=1000, batch_size=100)
-        assert accumulator.try_reserve(900)
+        accumulator = make(buffer_memory=10_000, batch_size=100)
+        assert accumulator.try_reserve(9000 - KEPT_OVERHEAD)
         order: list[str] = []
 
         async def reserve(name: str, size_bytes: int) -> None:
             await accumulator.reserve(size_bytes, 60)
             order.append(name)
 
-        large = asyncio.ensure_future(reserve("large", 500))
+        large = asyncio.ensure_future(reserve("large", 5000 - KEPT_OVERHEAD))
         await asyncio.sleep(0)
-        small = asyncio.ensure_future(reserve("small", 50))
+        small = asyncio.ensure_future(reserve("small", 500 - KEPT_OVERHEAD))
         await asyncio.sleep(0)
         assert accumulator.is_exhausted
         assert not accumulator.try_reserve(10)
-        accumulator.release(300)
+        accumulator.release(3000)
         await asyncio.sleep(0.1)
         assert order == []
-        accumulator.release(200)
+        accumulator.release(2000)
         await asyncio.gather(large, small)
         assert order == ["large", "small"]
-        assert accumulator.used_bytes == 950
+        assert accumulator.used_bytes == 9500
+
+    simulate(scenario)
+
+
+def test_nobody_overtakes_a_caller_that_has_its_memory_and_has_not_run_yet() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        accumulator = make(buffer_memory=10_000)
+        assert accumulator.try_reserve(10_000 - KEPT_OVERHEAD)
+        waiting = asyncio.ensure_future(accumulator.reserve(100, 60))
+        await asyncio.sleep(0)
+        accumulator.release(10_000)
+        assert not accumulator.try_reserve(100)
+        await waiting
+        assert accumulator.try_reserve(100)
 
     simulate(scenario)
 
 
 def test_memory_that_does_not_come_is_an_error_that_names_the_setting() -> None:
     async def scenario(cluster: FakeCluster) -> None:
-        accumulator = make(buffer_memory=1000)
-        assert accumulator.try_reserve(1000)
-        patient = asyncio.ensure_future(accumulator.reserve(10, 60))
+        accumulator = make(buffer_memory=10_000)
+        assert accumulator.try_reserve(10_000 - KEPT_OVERHEAD)
+        patient = asyncio.ensure_future(accumulator.reserve(600 - KEPT_OVERHEAD, 60))
         await asyncio.sleep(0)
-        with pytest.raises(BufferExhausted, match=r"buffer\.memory \(1000 bytes\) was full for 2000 ms"):
-            await accumulator.reserve(500, 2)
-        leaving = asyncio.ensure_future(accumulator.reserve(500, 60))
+        with pytest.raises(BufferExhausted, match=r"buffer\.memory \(10000 bytes\) was full for 2000 ms"):
+            await accumulator.reserve(5000, 2)
+        leaving = asyncio.ensure_future(accumulator.reserve(5000, 60))
         await asyncio.sleep(0)
         leaving.cancel()
         await asyncio.sleep(0)
-        accumulator.release(1000)
+        accumulator.release(10_000)
         await patient
-        assert accumulator.used_bytes == 10
+        assert accumulator.used_bytes == 600
 
     simulate(scenario)
 
 
 def test_a_turn_that_comes_too_late_is_given_back() -> None:
     async def scenario(cluster: FakeCluster) -> None:
-        accumulator = make(buffer_memory=1000)
-        assert accumulator.try_reserve(1000)
-        waiting = asyncio.ensure_future(accumulator.reserve(400, 60))
+        accumulator = make(buffer_memory=10_000)
+        assert accumulator.try_reserve(10_000 - KEPT_OVERHEAD)
+        waiting = asyncio.ensure_future(accumulator.reserve(4000, 60))
         await asyncio.sleep(0)
-        accumulator.release(1000)
+        accumulator.release(10_000)
         waiting.cancel()
         await asyncio.sleep(0)
         assert accumulator.used_bytes == 0
@@ -149,7 +163,7 @@ def test_a_turn_that_comes_too_late_is_given_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "name"), [({"max_request_size": 500}, "max.request.size"), ({"buffer_memory": 500}, "buffer.memory")]
+    ("settings", "name"), [({"max_request_size": 500}, "max.request.size"), ({"buffer_memory": 800}, "buffer.memory")]
 )
 def test_a_record_that_can_never_be_sent_names_the_setting(settings: dict[str, Any], name: str) -> None:
     accumulator = make(**settings)
@@ -168,7 +182,7 @@ def test_a_settled_batch_gives_its_memory_back_and_sequences_go_on() -> None:
         queue.dropped(batch)
         accumulator.settled(batch)
         assert A0 not in accumulator.queues
-        assert accumulator.used_bytes == record_size_max(None, b"v", ())
+        assert accumulator.used_bytes == record_size_max(None, b"v", ()) + KEPT_OVERHEAD
         assert [other.partition for other in accumulator.batches()] == [A1]
         add(accumulator, A0, b"v")
         assert accumulator.queues[A0] is queue

@@ -51,11 +51,11 @@ from tests.unit.client.fake_cluster import (
 
 def open_producer(cluster: FakeCluster, **settings: Any) -> Producer:
     texts = {key.replace("_", "."): value for key, value in settings.items()}
-    return Producer(cluster.environment, {"bootstrap.servers": cluster.bootstrap} | texts)
+    return Producer({"bootstrap.servers": cluster.bootstrap} | texts, environment=cluster.environment)
 
 
 async def send_all(producer: Producer, values: list[bytes], **options: Any) -> list[asyncio.Future[RecordMetadata]]:
-    return [await producer.send("a", value, **options) for value in values]
+    return [await producer.enqueue("a", value, **options) for value in values]
 
 
 def values(count: int) -> list[bytes]:
@@ -111,7 +111,7 @@ def test_nothing_overtakes_a_batch_that_comes_back(failing: int) -> None:
         (log,) = cluster.add_topic("a")
         answers = [USUAL] * failing + [produce_error(NotLeaderOrFollower.code)]
         async with open_producer(cluster, batch_size=1, linger_ms=0) as producer:
-            await (await producer.send("a", b"first"))
+            await producer.send("a", b"first")
             cluster.next(ProduceRequest, *answers)
             sent = await send_all(producer, values(12))
             await producer.flush()
@@ -128,7 +128,7 @@ def test_requests_in_flight_are_bounded() -> None:
         async with open_producer(
             cluster, batch_size=1, linger_ms=0, max_in_flight_requests_per_connection=3
         ) as producer:
-            await (await producer.send("a", b"first"))
+            await producer.send("a", b"first")
             connection = producer.cluster.connection_nowait(1)
             assert connection is not None
             most = 0
@@ -150,11 +150,11 @@ def test_requests_are_no_larger_than_allowed_and_serve_partitions_in_turn() -> N
     async def scenario(cluster: FakeCluster) -> None:
         cluster.add_topic("a", 3)
         async with open_producer(cluster, batch_size=1, linger_ms=50, max_request_size=2500) as producer:
-            await (await producer.send("a", b"first"))
+            await producer.send("a", b"first")
             cluster.calls.clear()
             producer._yielded_s = asyncio.get_running_loop().time()
             for index in range(12):
-                await producer.send("a", b"v" * 1000, partition=index // 4)
+                await producer.enqueue("a", b"v" * 1000, partition=index // 4)
             await producer.flush()
         requests = [
             [(entry.index, len(entry.records)) for topic in call.message.topic_data for entry in topic.partition_data]
@@ -178,10 +178,10 @@ def test_a_throttled_broker_is_left_in_peace() -> None:
 
         cluster.next(ProduceRequest, throttle)
         async with open_producer(cluster) as producer:
-            await (await producer.send("a", b"0"))
+            await producer.send("a", b"0")
             loop = asyncio.get_running_loop()
             began = loop.time()
-            await (await producer.send("a", b"1"))
+            await producer.send("a", b"1")
             assert loop.time() - began == pytest.approx(5, abs=0.1)
 
     simulate(scenario)
@@ -193,7 +193,7 @@ def test_retries_are_counted() -> None:
         cluster.on(ProduceRequest, produce_error(NotLeaderOrFollower.code))
         async with open_producer(cluster, retries=2) as producer:
             with pytest.raises(NotLeaderOrFollower):
-                await (await producer.send("a", b"0"))
+                await producer.send("a", b"0")
         assert len(cluster.asked(ProduceRequest)) == 3
 
     simulate(scenario)
@@ -204,7 +204,7 @@ def test_topics_without_a_known_id_are_named() -> None:
         (log,) = cluster.add_topic("a")
         cluster.limit(MetadataRequest, 0, 9)
         async with open_producer(cluster) as producer:
-            await (await producer.send("a", b"0"))
+            await producer.send("a", b"0")
         assert cluster.asked(ProduceRequest)[0].version == 12
         assert log.values == [b"0"]
 
@@ -215,9 +215,9 @@ def test_a_leader_that_moved_is_followed() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         (log,) = cluster.add_topic("a", leader_id=1)
         async with open_producer(cluster) as producer:
-            await (await producer.send("a", b"0"))
+            await producer.send("a", b"0")
             log.leader_id, log.leader_epoch = 2, 1
-            assert (await (await producer.send("a", b"1"))).offset == 1
+            assert (await (await producer.enqueue("a", b"1"))).offset == 1
         assert log.values == [b"0", b"1"]
         assert cluster.asked(ProduceRequest)[-1].node_id == 2
 
@@ -228,7 +228,7 @@ def test_a_broker_that_names_the_new_leader_saves_the_question() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         (log,) = cluster.add_topic("a", leader_id=1)
         async with open_producer(cluster) as producer:
-            await (await producer.send("a", b"0"))
+            await producer.send("a", b"0")
             log.leader_id, log.leader_epoch = 2, 1
 
             def moved(call: Call) -> ProduceResponse:
@@ -250,7 +250,7 @@ def test_a_broker_that_names_the_new_leader_saves_the_question() -> None:
 
             cluster.next(ProduceRequest, moved)
             cluster.on(MetadataRequest, lambda call: SILENCE)
-            assert (await (await producer.send("a", b"1"))).offset == 1
+            assert (await (await producer.enqueue("a", b"1"))).offset == 1
         assert log.values == [b"0", b"1"]
 
     simulate(scenario, brokers=2)
@@ -260,7 +260,7 @@ def test_a_broker_that_restarts_is_waited_for() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         (log,) = cluster.add_topic("a")
         async with open_producer(cluster) as producer:
-            await (await producer.send("a", b"0"))
+            await producer.send("a", b"0")
             cluster.brokers[1].stop()
             sent = await send_all(producer, values(5))
             await asyncio.sleep(20)
@@ -276,7 +276,7 @@ def test_a_refused_batch_fails_alone_and_a_new_epoch_begins() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         (log,) = cluster.add_topic("a")
         async with open_producer(cluster, batch_size=1, linger_ms=0) as producer:
-            await (await producer.send("a", b"first"))
+            await producer.send("a", b"first")
             cluster.next(
                 ProduceRequest,
                 USUAL,
@@ -303,10 +303,10 @@ def test_a_broker_that_forgot_the_producer_gets_a_new_epoch() -> None:
         first, second = cluster.add_topic("a", 2)
         async with open_producer(cluster) as producer:
             for partition in (0, 1):
-                await (await producer.send("a", b"0", partition=partition))
+                await producer.send("a", b"0", partition=partition)
             cluster.next(ProduceRequest, produce_error(UnknownProducerId.code))
-            await (await producer.send("a", b"1", partition=0))
-            await (await producer.send("a", b"1", partition=1))
+            await producer.send("a", b"1", partition=0)
+            await producer.send("a", b"1", partition=1)
         assert [batch.read_header(one).producer_epoch for one in first.batches] == [0, 1]
         assert [batch.read_header(one).base_sequence for one in first.batches] == [0, 0]
         # The other partition follows as soon as it is idle.
@@ -319,9 +319,9 @@ def test_out_of_order_with_nothing_missing_begins_a_new_epoch() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         (log,) = cluster.add_topic("a")
         async with open_producer(cluster) as producer:
-            await (await producer.send("a", b"0"))
+            await producer.send("a", b"0")
             cluster.next(ProduceRequest, produce_error(OutOfOrderSequenceNumber.code))
-            assert (await (await producer.send("a", b"1"))).offset == 1
+            assert (await (await producer.enqueue("a", b"1"))).offset == 1
         assert [batch.read_header(one).producer_epoch for one in log.batches] == [0, 1]
 
     simulate(scenario)
@@ -331,9 +331,9 @@ def test_a_producer_id_that_is_refused_is_replaced() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         (log,) = cluster.add_topic("a")
         async with open_producer(cluster) as producer:
-            await (await producer.send("a", b"0"))
+            await producer.send("a", b"0")
             cluster.next(ProduceRequest, produce_error(InvalidProducerEpoch.code))
-            await (await producer.send("a", b"1"))
+            await producer.send("a", b"1")
         assert [batch.read_header(one).producer_id for one in log.batches] == [1001, 1002]
         assert len(cluster.asked(InitProducerIdRequest)) == 2
 
@@ -345,7 +345,7 @@ def test_a_duplicate_long_known_counts_as_stored() -> None:
         cluster.add_topic("a")
         cluster.next(ProduceRequest, produce_error(DuplicateSequenceNumber.code, base_offset=-1))
         async with open_producer(cluster) as producer:
-            assert (await (await producer.send("a", b"0"))).offset == -1
+            assert (await (await producer.enqueue("a", b"0"))).offset == -1
 
     simulate(scenario)
 
@@ -374,7 +374,7 @@ def test_a_record_too_large_for_the_broker_names_the_setting() -> None:
         cluster.on(ProduceRequest, produce_error(MessageTooLarge.code))
         async with open_producer(cluster) as producer:
             with pytest.raises(MessageTooLarge, match=r"max\.message\.bytes"):
-                await (await producer.send("a", b"0"))
+                await producer.send("a", b"0")
 
     simulate(scenario)
 
@@ -385,7 +385,7 @@ def test_a_final_error_is_not_retried() -> None:
         cluster.on(ProduceRequest, produce_error(TopicAuthorizationFailed.code))
         async with open_producer(cluster) as producer:
             with pytest.raises(TopicAuthorizationFailed):
-                await (await producer.send("a", b"0"))
+                await producer.send("a", b"0")
         assert len(cluster.asked(ProduceRequest)) == 1
 
     simulate(scenario)
@@ -395,15 +395,15 @@ def test_delivery_is_given_up_in_time_and_the_rest_goes_on() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         (log,) = cluster.add_topic("a")
         async with open_producer(cluster, delivery_timeout_ms=4000, request_timeout_ms=1000, linger_ms=0) as producer:
-            await (await producer.send("a", b"0"))
+            await producer.send("a", b"0")
             cluster.on(ProduceRequest, produce_error(NotLeaderOrFollower.code))
             loop = asyncio.get_running_loop()
             began = loop.time()
             with pytest.raises(DeliveryTimeout, match=r"delivery\.timeout\.ms \(4000\); the last attempt: .*leader"):
-                await (await producer.send("a", b"lost"))
+                await producer.send("a", b"lost")
             assert loop.time() - began == pytest.approx(4, abs=0.1)
             cluster.on(ProduceRequest, None)
-            assert (await (await producer.send("a", b"2"))).offset == 1
+            assert (await (await producer.enqueue("a", b"2"))).offset == 1
         assert log.values == [b"0", b"2"]
 
     simulate(scenario)
@@ -413,12 +413,12 @@ def test_a_batch_given_up_in_flight_still_counts_when_it_was_stored() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         (log,) = cluster.add_topic("a")
         async with open_producer(cluster, delivery_timeout_ms=4000, request_timeout_ms=3000) as producer:
-            await (await producer.send("a", b"0"))
+            await producer.send("a", b"0")
             cluster.next(ProduceRequest, later(6))
             with pytest.raises(DeliveryTimeout):
-                await (await producer.send("a", b"late"))
+                await producer.send("a", b"late")
             await asyncio.sleep(3)
-            assert (await (await producer.send("a", b"2"))).offset == 2
+            assert (await (await producer.enqueue("a", b"2"))).offset == 2
         assert log.values == [b"0", b"late", b"2"]
         assert {batch.read_header(one).producer_epoch for one in log.batches} == {0}
 
@@ -433,7 +433,7 @@ def test_a_producer_that_gets_no_id_fails_with_the_reason() -> None:
         )
         async with open_producer(cluster) as producer:
             with pytest.raises(ClusterAuthorizationFailed):
-                await (await producer.send("a", b"0"))
+                await producer.send("a", b"0")
 
     simulate(scenario)
 
@@ -443,7 +443,7 @@ def test_without_idempotence(acks: str, offset: int) -> None:
     async def scenario(cluster: FakeCluster) -> None:
         (log,) = cluster.add_topic("a")
         async with open_producer(cluster, acks=acks) as producer:
-            assert (await (await producer.send("a", b"0"))).offset == offset
+            assert (await (await producer.enqueue("a", b"0"))).offset == offset
             await producer.flush()
             await asyncio.sleep(1)
         assert log.values == [b"0"]
@@ -459,7 +459,7 @@ def test_topics_are_named_as_the_version_wants(highest: int, by_id: bool) -> Non
         (log,) = cluster.add_topic("a")
         cluster.limit(ProduceRequest, 3, highest)
         async with open_producer(cluster) as producer:
-            await (await producer.send("a", b"0"))
+            await producer.send("a", b"0")
         (call,) = cluster.asked(ProduceRequest)
         assert call.version == highest
         assert call.message.topic_data[0].name == ("" if by_id else "a")
@@ -472,10 +472,10 @@ def test_a_topic_made_again_is_written_to_under_its_new_id() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         cluster.add_topic("a")
         async with open_producer(cluster) as producer:
-            await (await producer.send("a", b"old"))
+            await producer.send("a", b"old")
             del cluster.topics["a"]
             (log,) = cluster.add_topic("a")
-            assert (await (await producer.send("a", b"new"))).offset == 0
+            assert (await (await producer.enqueue("a", b"new"))).offset == 0
         assert log.values == [b"new"]
 
     simulate(scenario)
@@ -486,7 +486,7 @@ def test_partitions_share_requests() -> None:
         logs = cluster.add_topic("a", 10)
         async with open_producer(cluster, linger_ms=50) as producer:
             for number in range(10):
-                await producer.send("a", b"v", partition=number)
+                await producer.enqueue("a", b"v", partition=number)
             await producer.flush()
         assert all(log.values == [b"v"] for log in logs)
         assert len(cluster.asked(ProduceRequest)) == 1
@@ -501,7 +501,7 @@ def test_closing_at_once_fails_what_is_left() -> None:
         producer = open_producer(cluster, linger_ms=0)
         sent = await send_all(producer, values(2))
         await asyncio.sleep(1)
-        waiting = await producer.send("a", b"x")
+        waiting = await producer.enqueue("a", b"x")
         await producer.close(timeout_s=2)
         for future in (*sent, waiting):
             with pytest.raises(ClientClosed):
@@ -535,7 +535,7 @@ def test_order_and_number_survive_connections_cut_at_random(seed: int) -> None:
                 if index == 200:
                     for log in logs:
                         log.leader_id, log.leader_epoch = 3 - log.leader_id, log.leader_epoch + 1
-                sent.append((index % 3, await producer.send("a", b"v%d" % index, partition=index % 3)))
+                sent.append((index % 3, await producer.enqueue("a", b"v%d" % index, partition=index % 3)))
                 await asyncio.sleep(0.001)
             await producer.flush()
             for number, log in enumerate(logs):

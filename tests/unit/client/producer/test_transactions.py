@@ -56,7 +56,7 @@ def in_world(scenario: Callable[[Environment], Awaitable[None]], transaction_ver
 
     async def whole(environment: Environment) -> None:
         world.node("n1").start(main)
-        async with Admin(environment, HERE) as admin:
+        async with Admin(HERE, environment=environment) as admin:
             (await admin.create_topics([NewTopic(name="t", partition_count=2, replication_factor=1)]))["t"]
         await scenario(environment)
 
@@ -65,11 +65,11 @@ def in_world(scenario: Callable[[Environment], Awaitable[None]], transaction_ver
 
 
 def producer(environment: Environment, name: str = "tx", **settings: Any) -> Producer:
-    return Producer(environment, {**HERE, "transactional.id": name, "linger.ms": "0", **settings})
+    return Producer({**HERE, "transactional.id": name, "linger.ms": "0", **settings}, environment=environment)
 
 
 async def read(environment: Environment) -> list[bytes]:
-    async with Consumer(environment, {**HERE, "isolation.level": "read_committed"}) as consumer:
+    async with Consumer({**HERE, "isolation.level": "read_committed"}, environment=environment) as consumer:
         consumer.assign([PLACE])
         consumer.seek_to_beginning(PLACE)
         found: list[bytes] = []
@@ -87,7 +87,7 @@ def test_what_is_committed_is_seen_and_what_is_aborted_is_not(version: int) -> N
             await one.init_transactions()
             for number in range(6):
                 one.begin_transaction()
-                sent = [await one.send("t", b"%d-%d" % (number, index), partition=0) for index in range(3)]
+                sent = [await one.enqueue("t", b"%d-%d" % (number, index), partition=0) for index in range(3)]
                 if number % 2:
                     await one.flush()
                     await one.abort_transaction()
@@ -103,11 +103,14 @@ def test_what_is_committed_is_seen_and_what_is_aborted_is_not(version: int) -> N
 @pytest.mark.parametrize("version", [0, 2])
 def test_offsets_are_committed_with_the_transaction(version: int) -> None:
     async def scenario(environment: Environment) -> None:
-        async with producer(environment) as one, Consumer(environment, {**HERE, "group.id": "g"}) as consumer:
+        async with (
+            producer(environment) as one,
+            Consumer({**HERE, "group.id": "g"}, environment=environment) as consumer,
+        ):
             await one.init_transactions()
             for offset, is_committed in ((3, True), (9, False)):
                 one.begin_transaction()
-                await one.send("t", b"x", partition=1)
+                await one.enqueue("t", b"x", partition=1)
                 await one.send_offsets("g", {PLACE: CommittedOffset(offset)})
                 await (one.commit_transaction() if is_committed else one.abort_transaction())
             await asyncio.sleep(0.1)
@@ -124,12 +127,12 @@ def test_an_abort_gives_up_what_is_not_sent(version: int) -> None:
         async with producer(environment, **{"linger.ms": "5000"}) as one:
             await one.init_transactions()
             one.begin_transaction()
-            future = await one.send("t", b"never", partition=0)
+            future = await one.enqueue("t", b"never", partition=0)
             await one.abort_transaction()
             with pytest.raises(TransactionAborted):
                 await future
             one.begin_transaction()
-            await one.send("t", b"later", partition=0)
+            await one.enqueue("t", b"later", partition=0)
             await one.commit_transaction()
         assert await read(environment) == [b"later"]
 
@@ -142,14 +145,14 @@ def test_whoever_comes_later_fences_the_one_before(version: int) -> None:
         async with producer(environment) as old, producer(environment) as new:
             await old.init_transactions()
             old.begin_transaction()
-            await (await old.send("t", b"zombie", partition=0))
+            await old.send("t", b"zombie", partition=0)
             await new.init_transactions()
             with pytest.raises(ApiError):
                 await old.commit_transaction()
             with pytest.raises((ProducerFenced, InvalidTxnState)):
                 old.begin_transaction()
             new.begin_transaction()
-            await new.send("t", b"fresh", partition=0)
+            await new.enqueue("t", b"fresh", partition=0)
             await new.commit_transaction()
         assert await read(environment) == [b"fresh"]
 
@@ -160,7 +163,7 @@ def test_nothing_is_sent_outside_a_transaction() -> None:
     async def scenario(environment: Environment) -> None:
         async with producer(environment) as one:
             with pytest.raises(InvalidTxnState):
-                await one.send("t", b"x")
+                await one.enqueue("t", b"x")
             with pytest.raises(InvalidTxnState):
                 one.begin_transaction()
             await one.init_transactions()
@@ -170,7 +173,7 @@ def test_nothing_is_sent_outside_a_transaction() -> None:
                 await one.commit_transaction()
             one.begin_transaction()
             await one.commit_transaction()
-        async with Producer(environment, HERE) as plain:
+        async with Producer(HERE, environment=environment) as plain:
             with pytest.raises(InvalidTxnState):
                 plain.begin_transaction()
 
@@ -179,12 +182,13 @@ def test_nothing_is_sent_outside_a_transaction() -> None:
 
 def two_phase(environment: Environment, **settings: str) -> Producer:
     return Producer(
-        environment, {**HERE, "transactional.id": "x", "transaction.two.phase.commit.enable": "true", **settings}
+        {**HERE, "transactional.id": "x", "transaction.two.phase.commit.enable": "true", **settings},
+        environment=environment,
     )
 
 
 async def committed_values(environment: Environment) -> list[bytes | None]:
-    async with Consumer(environment, {**HERE, "isolation.level": "read_committed"}) as consumer:
+    async with Consumer({**HERE, "isolation.level": "read_committed"}, environment=environment) as consumer:
         consumer.assign([PLACE])
         consumer.seek_to_beginning(PLACE)
         end = (await consumer.end_offsets([PLACE]))[PLACE]
@@ -202,12 +206,12 @@ def test_a_prepared_transaction_is_ended_by_its_successor_as_was_decided() -> No
             await producer.init_transactions(keeps_prepared=True)
             await producer.complete_transaction(decided or PreparedState(-1, -1))
             producer.begin_transaction()
-            await producer.send("t", value, partition=0)
+            await producer.enqueue("t", value, partition=0)
             state = await producer.prepare_transaction()
             if is_decided:
                 decided = PreparedState.parse(str(state))
             with pytest.raises(InvalidTxnState):
-                await producer.send("t", b"late", partition=0)
+                await producer.enqueue("t", b"late", partition=0)
             with pytest.raises(InvalidTxnState):
                 producer.begin_transaction()
             await producer.close(0)
@@ -218,7 +222,7 @@ def test_a_prepared_transaction_is_ended_by_its_successor_as_was_decided() -> No
             assert producer.transactions.prepared == decided
             await producer.complete_transaction(decided or PreparedState(-1, -1))
             producer.begin_transaction()
-            await producer.send("t", b"last", partition=0)
+            await producer.enqueue("t", b"last", partition=0)
             await producer.prepare_transaction()
             await producer.commit_transaction()
         assert await committed_values(environment) == [b"yes", b"again", b"last"]
@@ -232,10 +236,10 @@ def test_without_keeping_it_a_prepared_transaction_is_aborted_and_can_be_termina
             producer = two_phase(environment)
             await producer.init_transactions()
             producer.begin_transaction()
-            await producer.send("t", b"lost", partition=0)
+            await producer.enqueue("t", b"lost", partition=0)
             await producer.prepare_transaction()
             await producer.close(0)
-        async with Admin(environment, HERE) as admin:
+        async with Admin(HERE, environment=environment) as admin:
             await force_terminate_transaction(admin.cluster, "x")
             described = (await describe_transactions(admin.cluster, ["x"]))["x"]
             assert (described.state, described.timeout_ms) == ("Empty", 1)
@@ -246,7 +250,7 @@ def test_without_keeping_it_a_prepared_transaction_is_aborted_and_can_be_termina
 
 def test_preparing_needs_the_setting_and_a_broker_that_offers_it() -> None:
     async def scenario(environment: Environment) -> None:
-        async with Producer(environment, {**HERE, "transactional.id": "y"}) as producer:
+        async with Producer({**HERE, "transactional.id": "y"}, environment=environment) as producer:
             await producer.init_transactions()
             producer.begin_transaction()
             with pytest.raises(InvalidTxnState, match=r"transaction\.two\.phase\.commit\.enable is off"):

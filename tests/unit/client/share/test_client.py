@@ -8,7 +8,7 @@ import pytest
 
 from millbeck.client.share import AcknowledgeType, AcquiredRecord, ShareConsumer
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import ApiError, InvalidRequest
+from millbeck.kernel.errors import ApiError, InvalidConfig, InvalidRequest
 from millbeck.kernel.ids import TopicPartition
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
 from tests.unit.server.harness.share_member import configure, create, produce, share_house
@@ -39,7 +39,7 @@ def test_implicit_consumers_share_the_records_and_accept_each_once() -> None:
             assert error is None
             accepted.extend((partition, offset) for offset in offsets)
 
-        consumers = [ShareConsumer(environment, SETTINGS, told) for _ in range(3)]  # type: ignore[arg-type]
+        consumers = [ShareConsumer(SETTINGS, on_acknowledged=told, environment=environment) for _ in range(3)]  # type: ignore[arg-type]
         for consumer in consumers:
             consumer.subscribe(["t"])
         for index in (0, 1):
@@ -59,7 +59,7 @@ def test_explicit_consumers_say_what_became_of_each() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepared(client)
         await produce(client, b"a", b"b", b"c")
-        async with ShareConsumer(environment, EXPLICIT) as consumer:
+        async with ShareConsumer(EXPLICIT, environment=environment) as consumer:
             consumer.subscribe(["t"])
             first = await some(consumer, 3)
             assert [each.record.value for each in first] == [b"a", b"b", b"c"]
@@ -71,7 +71,7 @@ def test_explicit_consumers_say_what_became_of_each() -> None:
             assert (again.record.value, again.delivery_count) == (b"b", 2)
             consumer.acknowledge(again, AcknowledgeType.RENEW)
             assert await consumer.commit() == {TopicPartition("t", 0): None}
-        async with ShareConsumer(environment, SETTINGS) as another:
+        async with ShareConsumer(SETTINGS, environment=environment) as another:
             another.subscribe(["t"])
             (third,) = await some(another, 1)
             assert third.delivery_count == 3, "what was not settled was given back when the other closed"
@@ -83,7 +83,7 @@ def test_a_restarted_node_is_found_again_and_nothing_accepted_comes_twice() -> N
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepared(client)
         await produce(client, b"a", b"b")
-        async with ShareConsumer(environment, EXPLICIT) as consumer:
+        async with ShareConsumer(EXPLICIT, environment=environment) as consumer:
             consumer.subscribe(["t"])
             first = await some(consumer, 2)
             consumer.acknowledge(first[0])
@@ -100,7 +100,7 @@ def test_offsets_without_records_are_told_as_gaps() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepared(client)
         await produce(client, b"a", b"b")
-        async with ShareConsumer(environment, EXPLICIT) as consumer:
+        async with ShareConsumer(EXPLICIT, environment=environment) as consumer:
             consumer.subscribe(["t"])
             first = await some(consumer, 2)
             for each in first:
@@ -114,9 +114,9 @@ def test_offsets_without_records_are_told_as_gaps() -> None:
 
 def test_a_consumer_needs_a_group_and_its_mode() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        with pytest.raises(InvalidRequest):
-            ShareConsumer(environment, {"bootstrap.servers": "n1:9092"})
-        consumer = ShareConsumer(environment, SETTINGS)
+        with pytest.raises(InvalidConfig, match=r"group\.id"):
+            ShareConsumer({"bootstrap.servers": "n1:9092"}, environment=environment)
+        consumer = ShareConsumer(SETTINGS, environment=environment)
         delivery = AcquiredRecord(TopicPartition("t", 0), None, 1, b"", 1)  # type: ignore[arg-type]
         with pytest.raises(InvalidRequest):
             consumer.acknowledge(delivery)

@@ -86,7 +86,7 @@ def test_nodes_with_short_timeouts_that_slept_together_settle(stagger_s: float) 
     async def scenario(environment: Environment) -> None:
         cluster.start_all()
         servers = ",".join(f"{host}:{port}" for host, port in cluster.addresses)
-        async with Admin(environment, {"bootstrap.servers": servers}) as admin:
+        async with Admin({"bootstrap.servers": servers}, environment=environment) as admin:
             await create_topics(admin, [NewTopic(name="t", partition_count=3, replication_factor=3)])
         for _ in range(3):
             await wait_in_sync(cluster, ["t"])

@@ -21,7 +21,7 @@ def test_after_a_fault_everybody_is_there_again(kind: str) -> None:
     async def scenario(environment: Environment) -> None:
         cluster.start_all()
         servers = ",".join(f"{host}:{port}" for host, port in cluster.addresses)
-        async with Admin(environment, {"bootstrap.servers": servers}) as admin:
+        async with Admin({"bootstrap.servers": servers}, environment=environment) as admin:
             await create_topics(admin, [NewTopic(name="t", partition_count=2, replication_factor=3)])
         started = environment.clock.monotonic()
         await break_node(cluster, cluster.members[0], kind, random.Random(5), topics=["t"])

@@ -1,0 +1,83 @@
+"""What happens to a record between the log and the program: deserializers and interceptors."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from millbeck.client.consumer.commits import CommittedOffset
+from millbeck.client.consumer.decoding_config import DecodingConfig
+from millbeck.client.errors import DeserializationFailed
+from millbeck.client.serialization import Deserializer
+from millbeck.kernel.ids import TopicPartition
+from millbeck.records.record import Record
+
+log = logging.getLogger(__name__)
+
+
+class ConsumerInterceptor(Protocol):
+    """Sees every record before the program does, and every commit. An exception is logged and changes nothing."""
+
+    def on_consume(self, record: Record[Any, Any]) -> Record[Any, Any]:
+        """The record that the program gets instead, usually the same."""
+
+    def on_commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """These offsets have been committed."""
+
+
+class RecordDecoder:
+    def __init__(
+        self,
+        config: DecodingConfig,
+        key: Deserializer[Any] | None,
+        value: Deserializer[Any] | None,
+        interceptors: Sequence[ConsumerInterceptor],
+    ) -> None:
+        self._key = key or config.deserializer("key.deserializer")
+        self._value = value or config.deserializer("value.deserializer")
+        self._interceptors = (*interceptors, *config.interceptors())
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether records are given to the program as they are."""
+        return not (self._key or self._value or self._interceptors)
+
+    def decode(self, record: Record) -> Record[Any, Any]:
+        """The record as the program gets it; raises `DeserializationFailed`."""
+        if self._key is not None or self._value is not None:
+            record = Record(
+                record.offset,
+                record.timestamp,
+                self._decoded(self._key, "key", record.key, record),
+                self._decoded(self._value, "value", record.value, record),
+                record.headers,
+                record.source,
+            )
+        for interceptor in self._interceptors:
+            try:
+                record = interceptor.on_consume(record)
+            except Exception:
+                log.exception("an interceptor failed; the record is given to the program as it was")
+        return record
+
+    def _decoded(self, deserializer: Deserializer[Any] | None, what: str, data: bytes | None, record: Record) -> Any:
+        if data is None or deserializer is None:
+            return data
+        try:
+            return deserializer.deserialize(record.topic, data, record.headers)
+        except Exception as error:
+            place = TopicPartition(record.topic, record.partition)
+            raise DeserializationFailed(
+                f"the {what} of {place} at offset {record.offset} cannot be deserialized: {error}; seek to "
+                f"{record.offset + 1} to leave the record out",
+                partition=place,
+                offset=record.offset,
+            ) from error
+
+    def committed(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        for interceptor in self._interceptors:
+            try:
+                interceptor.on_commit(offsets)
+            except Exception:
+                log.exception("an interceptor failed")

@@ -1,0 +1,28 @@
+"""Whether the program has stopped reading for longer than ``max.poll.interval.ms``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+
+class IdleCheck:
+    """Every poll counts, and every further record that ``async for`` gives."""
+
+    def __init__(self, limit_ms: int) -> None:
+        self.record_at_hand: Callable[[], object] = lambda: None
+        """The record that the program got last from ``async for``."""
+        self._limit_s = limit_ms / 1000
+        self._loop = asyncio.get_running_loop()
+        self._seen: object = None
+        self._active_s = 0.0
+
+    def polled(self) -> None:
+        self._active_s = self._loop.time()
+
+    def is_over(self) -> bool:
+        at_hand = self.record_at_hand()
+        if at_hand is not self._seen:
+            self._seen = at_hand
+            self._active_s = self._loop.time()
+        return self._loop.time() - self._active_s > self._limit_s

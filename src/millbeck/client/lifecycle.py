@@ -1,0 +1,100 @@
+"""What producer, consumer, share consumer and admin share: started by their first call, bound to its event loop.
+
+A client is created anywhere, with or without a running event loop. Its first call starts it in the running loop, and
+from then on it belongs to this loop and this process: its sockets and tasks are of no use in another. A call from
+anywhere else raises `WrongEventLoop`, which says what was mixed up, instead of hanging.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from millbeck.client.config import Value
+from millbeck.client.errors import WrongEventLoop
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.errors import InvalidConfig
+
+_NOT_STARTED: Final = object()
+
+
+class LoopBound:
+    """The base class of the clients; a subclass implements `_start`, which may use the running loop."""
+
+    _loop: asyncio.AbstractEventLoop
+    """Set before `_start`."""
+
+    def __init__(self, environment: Environment | None) -> None:
+        self._given_environment = environment
+        self._bound_to: object = _NOT_STARTED
+        """The event loop that it was started in."""
+        self._process_id = -1
+
+    @property
+    def is_started(self) -> bool:
+        return self._bound_to is not _NOT_STARTED
+
+    @property
+    def environment(self) -> Environment:
+        """Network, clock and randomness: this machine's, unless the constructor was given others."""
+        if self._given_environment is None:
+            from millbeck.host import real_environment
+
+            self._given_environment = real_environment()
+        return self._given_environment
+
+    def _start(self) -> None:
+        raise NotImplementedError
+
+    def _enter(self) -> None:
+        """Start with the first call; raise `WrongEventLoop` for a call from another loop or process."""
+        running = asyncio._get_running_loop()
+        if running is self._bound_to:
+            return
+        name = type(self).__name__
+        process_id = _process_id()
+        if process_id != self._process_id and self.is_started:
+            raise WrongEventLoop(
+                f"this {name} was started in process {self._process_id} and process {process_id} is its fork: create a "
+                "client after the fork"
+            )
+        if running is None and self.is_started and not (self._loop.is_running() or self._loop.is_closed()):
+            # Between two runs of its own loop, which `blocking` does.
+            return
+        if running is None:
+            raise WrongEventLoop(
+                f"{name} needs a running event loop: call it from a coroutine, or use millbeck.client.sync.{name}"
+            )
+        if not self.is_started:
+            self._process_id = process_id
+            self._loop = running
+            self._bound_to = running
+            self._start()
+            return
+        if self._loop.is_closed():
+            raise WrongEventLoop(
+                f"this {name} belongs to an event loop that is closed, that of an earlier asyncio.run: create a client "
+                "inside each asyncio.run"
+            )
+        raise WrongEventLoop(
+            f"this {name} belongs to another event loop: use it in the loop of its first call only, or use "
+            f"millbeck.client.sync.{name} from several threads"
+        )
+
+
+def _process_id() -> int:
+    from millbeck.host.process import process_id
+
+    return process_id()
+
+
+def merged(settings: Mapping[str, Value] | None, named: Mapping[str, Value]) -> dict[str, Value]:
+    """Settings and keyword arguments together: ``linger_ms=5`` is ``{"linger.ms": 5}``."""
+    together = dict(settings or {})
+    for name, value in named.items():
+        key = name.replace("_", ".")
+        if key in together:
+            raise InvalidConfig(f"{key} is given twice, in the settings and as {name}=")
+        together[key] = value
+    return together

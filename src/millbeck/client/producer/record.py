@@ -1,0 +1,47 @@
+"""A record on its way to a topic, before it has a place there, and what may look at it: interceptors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol
+
+from millbeck.records.record import Header
+from millbeck.records.typevars import K, V
+
+if TYPE_CHECKING:
+    from millbeck.client.producer.batch import RecordMetadata
+
+
+class ProducerRecord(NamedTuple, Generic[K, V]):
+    """What `Producer.send` was given. ``partition`` None leaves the choice to the partitioner."""
+
+    topic: str
+    value: V | None = None
+    key: K | None = None
+    partition: int | None = None
+    timestamp: int | None = None
+    headers: tuple[Header, ...] = ()
+
+
+class EncodedRecord(NamedTuple):
+    """The same with key and value as bytes."""
+
+    topic: str
+    value: bytes | None
+    key: bytes | None
+    partition: int | None
+    timestamp: int | None
+    headers: tuple[Header, ...]
+
+
+class ProducerInterceptor(Protocol):
+    """Sees every record before it is serialized, and what came of it. An exception is logged and changes nothing."""
+
+    def on_send(self, record: ProducerRecord[Any, Any]) -> ProducerRecord[Any, Any]:
+        """The record to send instead, usually the same."""
+
+    def on_acknowledgement(self, metadata: RecordMetadata | None, error: BaseException | None) -> None:
+        """Called in the event loop when the record was acknowledged or has failed."""
+
+
+Interceptors = Sequence[ProducerInterceptor]
