@@ -11,6 +11,7 @@ import pytest
 from millbeck.coordinator.group import records as group_records
 from millbeck.coordinator.group.consumer import records as consumer_records
 from millbeck.coordinator.group.share import records as share_group_records
+from millbeck.coordinator.group.streams import records as streams_group_records
 from millbeck.coordinator.share import records as share_records
 from millbeck.coordinator.transaction import records as transaction_records
 from millbeck.metadata import records as metadata_records
@@ -28,6 +29,7 @@ RECORD_MODULES = (
     group_records,
     consumer_records,
     share_group_records,
+    streams_group_records,
     share_records,
     transaction_records,
     principal_bytes,
@@ -56,6 +58,8 @@ ACCEPTED = {
     "ConsumerGroupMemberMetadataValue.subscribed_topic_regex: default None, not ''": _ALWAYS_WRITTEN,
     "ConsumerGroupMemberMetadataValue.server_assignor: default None, not ''": _ALWAYS_WRITTEN,
     "ShareGroupMemberMetadataValue.rack_id: default None, not ''": _ALWAYS_WRITTEN,
+    "StreamsGroupMemberMetadataValue.instance_id: default None, not ''": _ALWAYS_WRITTEN,
+    "StreamsGroupMemberMetadataValue.rack_id: default None, not ''": _ALWAYS_WRITTEN,
     "TransactionLogValue.previous_producer_id: ignorable True, not False": _OLDER_TRANSACTIONS,
     "TransactionLogValue.next_producer_id: ignorable True, not False": _OLDER_TRANSACTIONS,
     "TransactionLogValue.next_producer_epoch: ignorable True, not False": _OLDER_TRANSACTIONS,

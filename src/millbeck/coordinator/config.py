@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from millbeck.coordinator.protocol_config import ConsumerProtocolOptions, ShareProtocolOptions, StreamsProtocolOptions
 from millbeck.kernel.options import (
@@ -206,3 +206,4 @@ class GroupShardOptions:
     classic: ClassicGroupOptions
     offsets: OffsetOptions
     consumer: ConsumerProtocolOptions
+    streams: StreamsProtocolOptions = field(default_factory=StreamsProtocolOptions.of)

@@ -3,7 +3,8 @@
 A key is its type as int16 and its fields, never tagged ones. A value is its version as int16 and its fields.
 Offset commits are written with version 4, which carries the topic's id, or with version 1 when an old client asked for
 an expiration time; group metadata with version 3; all others with version 0. Every older version is read. The
-records of consumer and share groups are declared in ``consumer/records.py`` and ``share/records.py``.
+records of consumer, share and streams groups are declared in ``consumer/records.py``, ``share/records.py`` and
+``streams/records.py``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from millbeck.coordinator.group.consumer.records import DECLARED as CONSUMER_REC
 from millbeck.coordinator.group.consumer.records import ConsumerKey, ConsumerValue
 from millbeck.coordinator.group.share.records import DECLARED as SHARE_RECORDS
 from millbeck.coordinator.group.share.records import ShareGroupKey, ShareGroupValue
+from millbeck.coordinator.group.streams.records import DECLARED as STREAMS_RECORDS
+from millbeck.coordinator.group.streams.records import StreamsGroupKey, StreamsGroupValue
 from millbeck.kernel.ids import ZERO_UUID
 from millbeck.wire import codec
 from millbeck.wire.errors import DecodeError
@@ -88,8 +91,8 @@ class GroupMetadataValue:
     members: list[GroupMember] = array(of=GroupMember)
 
 
-Key = OffsetCommitKey | GroupMetadataKey | ConsumerKey | ShareGroupKey
-Value = OffsetCommitValue | GroupMetadataValue | ConsumerValue | ShareGroupValue
+Key = OffsetCommitKey | GroupMetadataKey | ConsumerKey | ShareGroupKey | StreamsGroupKey
+Value = OffsetCommitValue | GroupMetadataValue | ConsumerValue | ShareGroupValue | StreamsGroupValue
 
 _DECLARED: tuple[tuple[int, type[Any], type[Any]], ...] = (
     (LEGACY_OFFSET_COMMIT_TYPE, OffsetCommitKey, OffsetCommitValue),
@@ -97,6 +100,7 @@ _DECLARED: tuple[tuple[int, type[Any], type[Any]], ...] = (
     (GROUP_METADATA_TYPE, GroupMetadataKey, GroupMetadataValue),
     *CONSUMER_RECORDS,
     *SHARE_RECORDS,
+    *STREAMS_RECORDS,
 )
 _KEYS: dict[int, type[Any]] = {number: key for number, key, _ in _DECLARED}
 _VALUES: dict[type[Any], type[Any]] = {key: value for _, key, value in _DECLARED}

@@ -37,6 +37,12 @@ from millbeck.coordinator.group.share import groups as share_groups
 from millbeck.coordinator.group.share.groups import BuildShareGroups, ShareGroups, StartOffset, StateInitialization
 from millbeck.coordinator.group.share.records import SHARE_KEYS
 from millbeck.coordinator.group.statistics import CommittedOffset, Counters, ShardStatistics
+from millbeck.coordinator.group.streams import offset_rules as streams_offset_rules
+from millbeck.coordinator.group.streams.draft import group_tombstones
+from millbeck.coordinator.group.streams.group import StreamsGroup, StreamsGroupState
+from millbeck.coordinator.group.streams.groups import StreamsGroups
+from millbeck.coordinator.group.streams.membership import HeartbeatAnswer
+from millbeck.coordinator.group.streams.records import STREAMS_KEYS
 from millbeck.coordinator.runtime.result import ResponseCallback, Result
 from millbeck.coordinator.runtime.sweep import Sweep
 from millbeck.coordinator.runtime.timer import Timers
@@ -67,13 +73,14 @@ from millbeck.wire.messages.group_offsets import (
 )
 from millbeck.wire.messages.groups import DeletableGroupResult, ListedGroup
 from millbeck.wire.messages.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from millbeck.wire.messages.streams_groups import StreamsGroupHeartbeatRequest
 
 BATCHED_LEAVE_VERSION = 3
 
 EXPIRY_KEY = ("expire-offsets",)
 
 
-Group = ClassicGroup | ConsumerGroup
+Group = ClassicGroup | ConsumerGroup | StreamsGroup
 
 
 class GroupShard:
@@ -102,6 +109,9 @@ class GroupShard:
             counters=self._counters,
             on_downgraded=self._downgraded,
             on_upgraded=self._rebalancer.cancel_pending,
+        )
+        self.streams = StreamsGroups(
+            self._groups, timers, options.streams, cluster=cluster, background=background, counters=self._counters
         )
         self.share: ShareGroups = share(registry, timers, cluster)
         self._expiring = Sweep(
@@ -137,6 +147,8 @@ class GroupShard:
             self._offsets.replay(key, value, offset=offset, producer_id=producer_id)
         elif isinstance(key, SHARE_KEYS):
             self.share.replay(key, value)
+        elif isinstance(key, STREAMS_KEYS):
+            self.streams.replay(key, value)
         else:
             self._consumer.replay(key, value)
 
@@ -152,6 +164,8 @@ class GroupShard:
     def _resume(self, group: Group, now_ms: int) -> None:
         if isinstance(group, ConsumerGroup):
             self._consumer.coordination.resume(group)
+        elif isinstance(group, StreamsGroup):
+            self.streams.membership.resume(group)
         else:
             self._rebalancer.resume(group, now_ms)
 
@@ -181,8 +195,8 @@ class GroupShard:
         if isinstance(known, ConsumerGroup) and not known.is_empty:
             return self._join_consumer_group(known, request, version, client, new_uuid, reply, now_ms)
         former, tombstones = known, list[GroupRecord]()
-        if isinstance(known, ConsumerGroup):
-            tombstones = self._consumer.tombstones(known)
+        if not isinstance(known, ClassicGroup | None):
+            tombstones = self._tombstones(known)
             known = None
         is_created = known is None
         group = ClassicGroup(request.group_id, now_ms=now_ms) if known is None else known
@@ -203,12 +217,13 @@ class GroupShard:
             return result
         if not group.members and not group.pending_joins:
             if former is not None:
-                # An empty consumer group remains one if the join fails.
+                # An empty consumer or streams group remains one if the join fails.
                 self._groups[request.group_id] = former
             else:
                 del self._groups[request.group_id]
             return NOTHING
         assert not result.records, "an initial rebalance writes nothing"
+        self.streams.membership.forget(request.group_id)
         return Result(
             records=[*tombstones, group.empty_group_record()],
             is_replayed=False,
@@ -259,7 +274,8 @@ class GroupShard:
         options = self._options.classic
         if request.group_id == "":
             return errors.InvalidGroupId()
-        if request.group_id in self.share:
+        known = self._groups.get(request.group_id)
+        if request.group_id in self.share or (isinstance(known, StreamsGroup) and not known.is_empty):
             return errors.InconsistentGroupProtocol()
         if not options.session_timeout_ms_min <= request.session_timeout_ms <= options.session_timeout_ms_max:
             return errors.InvalidSessionTimeout()
@@ -271,7 +287,7 @@ class GroupShard:
         if request.group_id == "":
             raise errors.InvalidGroupId()
         group = self._groups.get(request.group_id)
-        if group is None:
+        if group is None or isinstance(group, StreamsGroup):
             raise errors.UnknownMemberId()
         if isinstance(group, ConsumerGroup):
             return classic_members.sync(self._consumer.coordination, group, request)
@@ -281,7 +297,7 @@ class GroupShard:
         if request.group_id == "":
             raise errors.InvalidGroupId()
         group = self._groups.get(request.group_id)
-        if group is None:
+        if group is None or isinstance(group, StreamsGroup):
             raise errors.UnknownMemberId()
         if isinstance(group, ConsumerGroup):
             return classic_members.heartbeat(self._consumer.coordination, group, request)
@@ -294,7 +310,7 @@ class GroupShard:
         is_batched = version >= BATCHED_LEAVE_VERSION
         members = request.members if is_batched else [MemberIdentity(request.member_id)]
         group = self._groups.get(request.group_id)
-        if group is None:
+        if group is None or isinstance(group, StreamsGroup):
             unknown = errors.UnknownMemberId.code
             answers = [MemberResponse(one.member_id, one.group_instance_id, unknown) for one in members]
             result: GroupResult = Result(response=LeaveGroupResponse(members=answers))
@@ -319,6 +335,13 @@ class GroupShard:
 
     def describe_consumer_group(self, group_id: str, at: int) -> DescribedConsumerGroup:
         return self._consumer.describe(group_id, at)
+
+    def streams_heartbeat(
+        self, request: StreamsGroupHeartbeatRequest, client: Client, now_ms: int
+    ) -> Result[GroupRecord, HeartbeatAnswer]:
+        """Handle StreamsGroupHeartbeat: a member of a streams group joins, heartbeats or leaves."""
+        self._refuse_share_group(request.group_id)
+        return self.streams.membership.heartbeat(request, client, now_ms)
 
     def share_heartbeat(
         self, request: ShareGroupHeartbeatRequest, *, client_id: str, client_host: str, now_ms: int
@@ -353,6 +376,9 @@ class GroupShard:
         if isinstance(group, ConsumerGroup):
             self._validate_consumer_commit(group, request, version)
             group = None
+        elif isinstance(group, StreamsGroup):
+            streams_offset_rules.validate_commit(group, request, version)
+            group = None
         else:
             commit.validate_commit(group, request, version)
         if group is not None and group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
@@ -383,6 +409,8 @@ class GroupShard:
         group = self._groups.get_at(request.group_id, at)
         if isinstance(group, ConsumerGroup):
             offset_rules.validate_fetch(group, request.member_id, request.member_epoch, at)
+        elif isinstance(group, StreamsGroup):
+            streams_offset_rules.validate_fetch(group, request.member_id, request.member_epoch)
         is_known = request.group_id in self._groups
         return fetch.fetch(self._offsets, request, at, is_known=is_known)
 
@@ -437,6 +465,8 @@ class GroupShard:
     def _tombstones(self, group: Group) -> list[GroupRecord]:
         if isinstance(group, ConsumerGroup):
             return self._consumer.tombstones(group)
+        if isinstance(group, StreamsGroup):
+            return group_tombstones(group)
         return [records.group_tombstone(group.group_id)]
 
     # Expiration
@@ -465,11 +495,14 @@ class GroupShard:
     def statistics(self) -> ShardStatistics:
         counts = dict.fromkeys((state.value for state in GroupState), 0)
         consumer_counts = dict.fromkeys((state.value for state in ConsumerGroupState), 0)
+        streams_counts = dict.fromkeys((state.value for state in StreamsGroupState), 0)
+        of_type = {ClassicGroup: counts, ConsumerGroup: consumer_counts, StreamsGroup: streams_counts}
         for group in self._groups.values():
-            (consumer_counts if isinstance(group, ConsumerGroup) else counts)[group.state.value] += 1
+            of_type[type(group)][group.state.value] += 1
         return ShardStatistics(
             group_counts=counts,
             consumer_group_counts=consumer_counts,
+            streams_group_counts=streams_counts,
             offset_count=len(self._offsets),
             counters=self._counters,
         )

@@ -16,6 +16,7 @@ class Counters:
     completed_rebalances: int = 0
     expired_members: int = 0
     consumer_rebalances: int = 0
+    streams_rebalances: int = 0
 
 
 class CommittedOffset(NamedTuple):
@@ -33,5 +34,6 @@ class ShardStatistics:
     group_counts: dict[str, int]
     """Number of classic groups by state name; states without groups are included."""
     consumer_group_counts: dict[str, int]
+    streams_group_counts: dict[str, int]
     offset_count: int
     counters: Counters

@@ -129,7 +129,7 @@ def test_the_oldest_keys_are_offset_commits() -> None:
 
 
 def test_types_of_other_protocols_are_not_ours() -> None:
-    assert decode(b"\x00\x11" + b"anything", b"\x00\x00") is None
+    assert decode(b"\x00\x63" + b"anything", b"\x00\x00") is None
 
 
 MALFORMED = {

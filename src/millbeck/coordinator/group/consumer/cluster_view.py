@@ -26,19 +26,31 @@ class TopicShape(NamedTuple):
 
 
 class GroupSettings(NamedTuple):
-    """Dynamic configuration of one group."""
+    """Dynamic configuration of one consumer group."""
 
     session_timeout_ms: int
     heartbeat_interval_ms: int
     assignment_interval_ms: int
 
 
+class StreamsSettings(NamedTuple):
+    """Dynamic configuration of one streams group."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5000
+    assignment_interval_ms: int = 1000
+    initial_rebalance_delay_ms: int = 3000
+    standby_count: int = 0
+
+
 class ClusterView:
-    def __init__(self, settings: GroupSettings) -> None:
+    def __init__(self, settings: GroupSettings, streams: StreamsSettings | None = None) -> None:
         self.version = 0
         self._image = MetadataImage()
         self._default_settings = settings
         self._settings: Mapping[str, GroupSettings] = {}
+        self._default_streams = streams or StreamsSettings()
+        self._streams: Mapping[str, StreamsSettings] = {}
         self._shapes: dict[str, TopicShape | None] = {}
         self._hashes: dict[str, bytes] = {}
 
@@ -49,12 +61,18 @@ class ClusterView:
         self._shapes.clear()
         self._hashes.clear()
 
-    def publish_settings(self, settings: Mapping[str, GroupSettings]) -> None:
+    def publish_settings(
+        self, settings: Mapping[str, GroupSettings], streams: Mapping[str, StreamsSettings] | None = None
+    ) -> None:
         """Replace the dynamic configurations, by group id."""
         self._settings = settings
+        self._streams = streams or {}
 
     def settings_of(self, group_id: str) -> GroupSettings:
         return self._settings.get(group_id, self._default_settings)
+
+    def streams_settings_of(self, group_id: str) -> StreamsSettings:
+        return self._streams.get(group_id, self._default_streams)
 
     def topic_names(self) -> list[str]:
         return list(self._image.topics.by_name)

@@ -2,8 +2,8 @@
 
 An offset with its own expire timestamp expires at that time. Otherwise ``offsets.retention.minutes`` applies: for a
 group whose members join, from the time it became empty; for topics its members no longer subscribe to, and for
-consumers that assign partitions manually, from the commit. In consumer protocol groups retention always counts from the
-commit. Offsets pending in an open transaction do not expire.
+consumers that assign partitions manually, from the commit. In consumer and streams groups retention always counts
+from the commit. Offsets pending in an open transaction do not expire.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from millbeck.coordinator.group.classic.state import GroupState
 from millbeck.coordinator.group.consumer.group import ConsumerGroup
 from millbeck.coordinator.group.offsets.store import OffsetAndMetadata, OffsetStore
 from millbeck.coordinator.group.records import NO_TIMESTAMP, GroupRecord, offset_tombstone
+from millbeck.coordinator.group.streams.group import StreamsGroup
 from millbeck.coordinator.runtime.result import Result
 from millbeck.kernel import errors
 from millbeck.kernel.ids import ZERO_UUID
@@ -26,9 +27,11 @@ from millbeck.wire.messages.group_offsets import (
     OffsetDeleteResponseTopic,
 )
 
+Group = ClassicGroup | ConsumerGroup | StreamsGroup
+
 
 def delete(
-    store: OffsetStore, group: ClassicGroup | ConsumerGroup | None, request: OffsetDeleteRequest
+    store: OffsetStore, group: Group | None, request: OffsetDeleteRequest
 ) -> Result[GroupRecord, OffsetDeleteResponse]:
     """Handle OffsetDelete. Offsets of topics that members subscribe to are not deleted."""
     if group is None or group.state is GroupState.DEAD:
@@ -41,7 +44,7 @@ def delete(
 
 
 def _delete_topic(
-    store: OffsetStore, group: ClassicGroup | ConsumerGroup, topic: OffsetDeleteRequestTopic, records: list[GroupRecord]
+    store: OffsetStore, group: Group, topic: OffsetDeleteRequestTopic, records: list[GroupRecord]
 ) -> OffsetDeleteResponseTopic:
     is_subscribed = group.is_subscribed_to(topic.name)
     code = errors.GroupSubscribedToTopic.code if is_subscribed else errors.NONE
@@ -84,9 +87,7 @@ def all_of_topics(store: OffsetStore, deleted: Sequence[tuple[str, bytes]]) -> l
     return [offset_tombstone(*place) for place in places]
 
 
-def expire(
-    store: OffsetStore, group: ClassicGroup | ConsumerGroup, *, retention_ms: int, now_ms: int
-) -> tuple[list[GroupRecord], bool]:
+def expire(store: OffsetStore, group: Group, *, retention_ms: int, now_ms: int) -> tuple[list[GroupRecord], bool]:
     """Return tombstones for the group's expired offsets, and whether no offsets are left."""
     committed_by_place = store.of_group(group.group_id)
     if not committed_by_place:
@@ -108,9 +109,9 @@ def expire(
     return records, not is_any_left and not store.has_pending(group.group_id)
 
 
-def _retention_base(group: ClassicGroup | ConsumerGroup) -> Callable[[OffsetAndMetadata], int] | None:
+def _retention_base(group: Group) -> Callable[[OffsetAndMetadata], int] | None:
     """Return a function for the start of an offset's retention; None if no offset of the group may expire now."""
-    if isinstance(group, ConsumerGroup):
+    if not isinstance(group, ClassicGroup):
         return _committed_at
     if group.protocol_type is None:
         return _committed_at
