@@ -14,6 +14,7 @@ ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
 GROUP_VERSION = "group.version"
 TRANSACTION_VERSION = "transaction.version"
 SHARE_VERSION = "share.version"
+STREAMS_VERSION = "streams.version"
 
 MINIMUM_METADATA_VERSION = 7
 """3.3-IV3, the minimum of Kafka 4."""
@@ -46,6 +47,7 @@ FROM_THE_START: tuple[tuple[str, int, int], ...] = (
     (TRANSACTION_VERSION, 2, 24),
     (ELIGIBLE_LEADER_REPLICAS_VERSION, 1, 26),
     (SHARE_VERSION, 1, 28),
+    (STREAMS_VERSION, 1, 29),
 )
 """Feature levels that a newly formatted directory starts with, from a ``metadata.version`` on."""
 
@@ -93,7 +95,7 @@ SUPPORTED_FEATURES: dict[str, FeatureRange] = {
     GROUP_VERSION: FeatureRange(0, 1),
     KRAFT_VERSION: FeatureRange(0, 1),
     SHARE_VERSION: FeatureRange(0, 1),
-    "streams.version": FeatureRange(0, 0),
+    STREAMS_VERSION: FeatureRange(0, 1),
     TRANSACTION_VERSION: FeatureRange(0, 2),
 }
 

@@ -13,7 +13,7 @@ from millbeck.coordinator.config import (
     OffsetOptions,
     OffsetsTopicOptions,
 )
-from millbeck.coordinator.protocol_config import ConsumerProtocolOptions, ShareProtocolOptions
+from millbeck.coordinator.protocol_config import ConsumerProtocolOptions, ShareProtocolOptions, StreamsProtocolOptions
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.options import ConfigLayers, Option, OptionSet, Update
 from millbeck.metadata.features import FeatureRange, metadata_version_of, supported_features
@@ -80,6 +80,7 @@ class NodeConfig:
         self.offsets = OffsetOptions.resolve(layers)
         self.classic_groups = ClassicGroupOptions.resolve(layers)
         self.consumer_groups = ConsumerProtocolOptions.resolve(layers)
+        self.streams_groups = StreamsProtocolOptions.resolve(layers)
         self.group_coordinator = GroupCoordinatorOptions.resolve(layers)
         self.share_groups = ShareProtocolOptions.resolve(layers)
         self.transaction_topic = TransactionTopicOptions.resolve(layers)

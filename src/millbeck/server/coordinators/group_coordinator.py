@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from millbeck.coordinator.config import GroupShardOptions
-from millbeck.coordinator.group.consumer.cluster_view import ClusterView, GroupSettings
+from millbeck.coordinator.group.consumer.cluster_view import ClusterView, GroupSettings, StreamsSettings
 from millbeck.coordinator.group.records import GroupRecord
 from millbeck.coordinator.group.shard import GroupShard
 from millbeck.coordinator.group.share.groups import BuildShareGroups, without_coordinator
 from millbeck.coordinator.group.statistics import CommittedOffset, ShardStatistics
+from millbeck.coordinator.protocol_config import ConsumerProtocolOptions, StreamsProtocolOptions
 from millbeck.coordinator.runtime.timer import Timers
 from millbeck.kernel.names import CONSUMER_OFFSETS_TOPIC
 from millbeck.kernel.timeline import SnapshotRegistry
@@ -20,7 +21,7 @@ from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.image import MetadataImage, ResourceType
 from millbeck.records.compression import Codec
 from millbeck.replication.partition import Partition
-from millbeck.server.config.sections.groups import ConsumerGroupOptions
+from millbeck.server.config.sections.groups import ConsumerGroupOptions, StreamsGroupOptions
 from millbeck.server.context import NodeContext
 from millbeck.server.coordinators.coordinator import CoordinatorDriver
 from millbeck.server.coordinators.shard_background import GroupHost, ShardBackground
@@ -36,10 +37,10 @@ class GroupDriver(CoordinatorDriver[GroupShard, GroupRecord]):
         config = context.config
         consumer, topic = config.consumer_groups, config.offsets_topic
         self._share = share
-        self._options = GroupShardOptions(classic=config.classic_groups, offsets=config.offsets, consumer=consumer)
-        self.cluster = ClusterView(
-            GroupSettings(consumer.session_timeout_ms, consumer.heartbeat_interval_ms, consumer.assignment_interval_ms)
+        self._options = GroupShardOptions(
+            classic=config.classic_groups, offsets=config.offsets, consumer=consumer, streams=config.streams_groups
         )
+        self.cluster = ClusterView(self._settings({}), self._streams_settings({}))
         super().__init__(
             context,
             CoordinatorTopic(
@@ -71,34 +72,23 @@ class GroupDriver(CoordinatorDriver[GroupShard, GroupRecord]):
             self.cluster.publish(image)
         if any(resource.type == ResourceType.GROUP for resource in delta.configs.changed):
             names = image.configs.names(ResourceType.GROUP)
-            self.cluster.publish_settings({name: self._settings(image.configs.of_group(name)) for name in names})
+            texts = {name: image.configs.of_group(name) for name in names}
+            self.cluster.publish_settings(
+                {name: self._settings(own) for name, own in texts.items()},
+                {name: self._streams_settings(own) for name, own in texts.items()},
+            )
 
     def _settings(self, texts: Mapping[str, str]) -> GroupSettings:
-        """The configuration of a group, clamped to this broker's limits."""
-        options = self._options.consumer
+        """The configuration of a consumer group, clamped to this broker's limits."""
+        return GroupSettings(*_membership(texts, ConsumerGroupOptions, self._options.consumer))
 
-        def read(name: str, default: int, smallest: int, largest: int) -> int:
-            return min(max(int(texts[name]), smallest), largest) if name in texts else default
-
-        return GroupSettings(
-            read(
-                ConsumerGroupOptions.session_timeout_ms.name,
-                options.session_timeout_ms,
-                options.session_timeout_ms_min,
-                options.session_timeout_ms_max,
-            ),
-            read(
-                ConsumerGroupOptions.heartbeat_interval_ms.name,
-                options.heartbeat_interval_ms,
-                options.heartbeat_interval_ms_min,
-                options.heartbeat_interval_ms_max,
-            ),
-            read(
-                ConsumerGroupOptions.assignment_interval_ms.name,
-                options.assignment_interval_ms,
-                options.assignment_interval_ms_min,
-                options.assignment_interval_ms_max,
-            ),
+    def _streams_settings(self, texts: Mapping[str, str]) -> StreamsSettings:
+        """The configuration of a streams group, clamped to this broker's limits."""
+        options, names = self._options.streams, StreamsGroupOptions
+        delay_ms = texts.get(names.initial_rebalance_delay_ms.name, options.initial_rebalance_delay_ms)
+        standbys = int(texts.get(names.standby_replica_count.name, options.standby_replica_count))
+        return StreamsSettings(
+            *_membership(texts, names, options), int(delay_ms), min(standbys, options.standby_replica_count_max)
         )
 
     def topics_deleted(self, deleted: Sequence[tuple[str, bytes]]) -> None:
@@ -113,3 +103,35 @@ class GroupDriver(CoordinatorDriver[GroupShard, GroupRecord]):
     def committed_offsets(self) -> Iterator[CommittedOffset]:
         for driver in self._active():
             yield from driver.host.shard.committed_offsets()
+
+
+def _membership(
+    texts: Mapping[str, str],
+    names: type[ConsumerGroupOptions | StreamsGroupOptions],
+    options: ConsumerProtocolOptions | StreamsProtocolOptions,
+) -> tuple[int, int, int]:
+    """Session timeout, heartbeat interval and assignment interval of a group, within the broker's limits."""
+
+    def read(name: str, default: int, smallest: int, largest: int) -> int:
+        return min(max(int(texts[name]), smallest), largest) if name in texts else default
+
+    return (
+        read(
+            names.session_timeout_ms.name,
+            options.session_timeout_ms,
+            options.session_timeout_ms_min,
+            options.session_timeout_ms_max,
+        ),
+        read(
+            names.heartbeat_interval_ms.name,
+            options.heartbeat_interval_ms,
+            options.heartbeat_interval_ms_min,
+            options.heartbeat_interval_ms_max,
+        ),
+        read(
+            names.assignment_interval_ms.name,
+            options.assignment_interval_ms,
+            options.assignment_interval_ms_min,
+            options.assignment_interval_ms_max,
+        ),
+    )

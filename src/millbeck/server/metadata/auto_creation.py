@@ -27,7 +27,13 @@ log = logging.getLogger(__name__)
 
 class _Creation(NamedTuple):
     names: list[str]
+    made_as: Mapping[str, InternalTopic]
     deadline_s: float
+
+
+class _Refusal(NamedTuple):
+    reason: str
+    at_s: float
 
 
 class TopicCreator(Protocol):
@@ -53,32 +59,50 @@ class AutoCreation:
         self._queue: deque[_Creation] = deque()
         self._names: dict[str, None] = {}
         """Topics in the queue or in the request in flight."""
-        self._refusals: dict[str, str] = {}
-        """The last logged error per topic, so that retries of clients do not repeat the log line."""
+        self._refusals: dict[str, _Refusal] = {}
+        """The last error per topic, so that retries of clients do not repeat the log line."""
         self._is_running = False
 
-    def request(self, names: Iterable[str]) -> None:
-        """Queue topics for creation, unless already queued; topics beyond `NAMES_MAX` are ignored."""
+    def request(
+        self, names: Iterable[str], made_as: Mapping[str, InternalTopic] | None = None, *, pause_s: float = 0.0
+    ) -> None:
+        """Queue topics for creation, unless already queued; topics beyond `NAMES_MAX` are ignored.
+
+        ``made_as`` says how to create those that are neither internal nor made with the server's defaults. Topics that
+        were refused less than ``pause_s`` ago are not asked for again.
+        """
+        now_s = self._broker.environment.clock.monotonic()
         room = NAMES_MAX - len(self._names)
-        wanted = [name for name in dict.fromkeys(names) if name not in self._names][:room]
+        fresh = [
+            name for name in dict.fromkeys(names) if name not in self._names and self._is_due(name, now_s, pause_s)
+        ]
+        wanted = fresh[:room]
         if not wanted:
             return
         self._names |= dict.fromkeys(wanted)
-        self._queue.append(_Creation(wanted, self._broker.environment.clock.monotonic() + SECONDS_MAX))
+        self._queue.append(_Creation(wanted, made_as or {}, now_s + SECONDS_MAX))
         if not self._is_running:
             self._is_running = True
             self._broker.spawn(self._run())
+
+    def _is_due(self, name: str, now_s: float, pause_s: float) -> bool:
+        refusal = self._refusals.get(name)
+        return refusal is None or now_s >= refusal.at_s + pause_s
+
+    def refusals(self, names: Iterable[str]) -> dict[str, str]:
+        """Why the last creation of each of these topics failed, for those whose did."""
+        return {name: refusal.reason for name in names if (refusal := self._refusals.get(name)) is not None}
 
     async def _run(self) -> None:
         clock = self._broker.environment.clock
         try:
             while self._queue:
-                names, deadline_s = self._queue[0]
+                names, made_as, deadline_s = self._queue[0]
                 left_s = deadline_s - clock.monotonic()
                 try:
                     errors: dict[str, ApiError] = dict.fromkeys(names, RequestTimedOut("no controller answered"))
                     if left_s > 0:
-                        errors = await self._broker.create_missing(names, timeout_s=left_s)
+                        errors = await self._broker.create_missing(names, made_as, timeout_s=left_s)
                     self._note(names, errors)
                 except Exception as error:
                     self._broker.report(error, f"topics {', '.join(names)} could not be created on first use")
@@ -95,8 +119,9 @@ class AutoCreation:
                 self._refusals.pop(name, None)
                 continue
             reason = f"{error.kafka_name}: {error}"
-            if self._refusals.get(name) != reason:
+            known = self._refusals.get(name)
+            if known is None or known.reason != reason:
                 log.warning("topic %s could not be created on first use: %s", name, reason)
             if len(self._refusals) >= NAMES_MAX:
                 self._refusals.clear()
-            self._refusals[name] = reason
+            self._refusals[name] = _Refusal(reason, self._broker.environment.clock.monotonic())

@@ -57,6 +57,10 @@ from millbeck.server.requests.handlers.groups_consumer import (
     handle_consumer_group_describe,
     handle_consumer_group_heartbeat,
 )
+from millbeck.server.requests.handlers.groups_streams import (
+    handle_streams_group_describe,
+    handle_streams_group_heartbeat,
+)
 from millbeck.server.requests.handlers.init_producer_id import handle_init_producer_id
 from millbeck.server.requests.handlers.list_offsets import handle_list_offsets
 from millbeck.server.requests.handlers.log_dirs import handle_describe_log_dirs
@@ -164,6 +168,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     handle_describe_transactions,
     handle_list_transactions,
     handle_unregister_broker,
+    handle_streams_group_heartbeat,
+    handle_streams_group_describe,
     handle_consumer_group_heartbeat,
     handle_consumer_group_describe,
     handle_list_config_resources,
@@ -229,12 +235,9 @@ FORWARDED: Final = frozenset({19, 20, 30, 31, 33, 37, 38, 39, 40, 43, 44, 45, 46
 """API keys that brokers accept from clients and forward to the active controller."""
 
 _NO_TELEMETRY: Final = "client telemetry is not collected, and clients that see the API would send it"
-_NO_STREAMS_GROUPS: Final = "streams groups are not supported in this release"
 
 NOT_SERVED: Final[Mapping[int, str]] = {
     71: _NO_TELEMETRY,
     72: _NO_TELEMETRY,
-    88: _NO_STREAMS_GROUPS,
-    89: _NO_STREAMS_GROUPS,
 }
 """APIs of Kafka that are not advertised, each with the reason."""

@@ -6,14 +6,14 @@ changelog topics. Repartition and changelog topics are created by the coordinato
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 from millbeck.coordinator.group.streams.records import StreamsGroupTopologyValue
 from millbeck.kernel import errors
-from millbeck.wire.messages.streams_groups import Subtopology
+from millbeck.wire.messages.streams_groups import DescribedSubtopology, Subtopology
 
 
 class TopologyLike(Protocol):
@@ -58,10 +58,10 @@ def read_topics(subtopology: Subtopology) -> Iterator[str]:
         yield info.name
 
 
-def named_topics(topology: TopologyLike) -> dict[str, None]:
-    """Every topic that a topology names, each once."""
+def named_topics(subtopologies: Iterable[Subtopology | DescribedSubtopology]) -> dict[str, None]:
+    """Every topic that the subtopologies name, each once."""
     found: dict[str, None] = {}
-    for each in topology.subtopologies:
+    for each in subtopologies:
         infos = (*each.repartition_source_topics, *each.state_changelog_topics)
         found |= dict.fromkeys([*each.source_topics, *each.repartition_sink_topics, *(info.name for info in infos)])
     return found
