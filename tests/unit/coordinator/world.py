@@ -12,11 +12,11 @@ from typing import Any
 
 from millbeck.coordinator.config import ClassicGroupOptions, GroupShardOptions, OffsetOptions
 from millbeck.coordinator.group.classic.join import Client
-from millbeck.coordinator.group.consumer.cluster_view import ClusterView, GroupSettings
+from millbeck.coordinator.group.consumer.cluster_view import ClusterView, GroupSettings, StreamsSettings
 from millbeck.coordinator.group.consumer.heartbeat import Sender
 from millbeck.coordinator.group.records import GroupRecord
 from millbeck.coordinator.group.shard import GroupShard
-from millbeck.coordinator.protocol_config import ConsumerProtocolOptions
+from millbeck.coordinator.protocol_config import ConsumerProtocolOptions, StreamsProtocolOptions
 from millbeck.coordinator.runtime.loader import Loader
 from millbeck.coordinator.runtime.result import ResponseCallback
 from millbeck.coordinator.runtime.shard_runner import Entry, ProducerIdAndEpoch, ShardRunner, TransactionEnd
@@ -206,21 +206,31 @@ class World:
         now_ms: int = START_MS,
         topics: dict[str, int] | None = None,
         consumer: dict[str, Any] | None = None,
+        streams: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        """``consumer`` are settings of consumer groups, ``topics`` those that exist with their partition counts."""
+        """``consumer`` and ``streams`` are settings of such groups, ``topics`` those that exist with their partition
+        counts."""
         defaults = {"initial_rebalance_delay_ms": 3000}
         classic = {name: value for name, value in (defaults | options).items() if hasattr(ClassicGroupOptions, name)}
         offsets = {name: value for name, value in options.items() if name not in classic}
-        self._options = options | {"consumer": consumer}
+        self._options = options | {"consumer": consumer, "streams": streams}
         self.options = GroupShardOptions(
             classic=ClassicGroupOptions.of().replace(**classic),
             offsets=OffsetOptions.of().replace(**offsets),
             consumer=ConsumerProtocolOptions.of().replace(**(consumer or {})),
+            streams=StreamsProtocolOptions.of().replace(**(streams or {})),
         )
-        settings = self.options.consumer
+        settings, own = self.options.consumer, self.options.streams
         self.cluster = ClusterView(
-            GroupSettings(settings.session_timeout_ms, settings.heartbeat_interval_ms, settings.assignment_interval_ms)
+            GroupSettings(settings.session_timeout_ms, settings.heartbeat_interval_ms, settings.assignment_interval_ms),
+            StreamsSettings(
+                own.session_timeout_ms,
+                own.heartbeat_interval_ms,
+                own.assignment_interval_ms,
+                own.initial_rebalance_delay_ms,
+                own.standby_replica_count,
+            ),
         )
         self.topics = {"t": 4, "u": 2} if topics is None else topics
         self.cluster.publish(image_of(self.topics))
