@@ -30,7 +30,11 @@ def _at(image: MetadataImage, **levels: int) -> MetadataImage:
 
 
 REFUSED = {
-    "feature that is not implemented": (30, FeatureUpdateKey("streams.version", 1), "only supports versions 0-0"),
+    "level of a feature that is not implemented": (
+        30,
+        FeatureUpdateKey("streams.version", 2),
+        "only supports versions 0-1",
+    ),
     "level of the future": (30, FeatureUpdateKey("metadata.version", 31), "only supports versions 7-30"),
     "level of the past": (30, FeatureUpdateKey("metadata.version", 6, upgrade_type=3), "only supports versions 7-30"),
     "unknown feature": (30, FeatureUpdateKey("no.such", 1), "not known"),
@@ -96,7 +100,7 @@ def test_levels_go_up_and_where_nothing_is_lost_down(
 
 def test_all_are_updated_or_none(controller: Controller, one_broker: MetadataImage) -> None:
     image = _at(one_broker, metadata_version=25)
-    updates = [FeatureUpdateKey("metadata.version", 30), FeatureUpdateKey("streams.version", 1)]
+    updates = [FeatureUpdateKey("metadata.version", 30), FeatureUpdateKey("streams.version", 2)]
     result = controller.update_features(image, UpdateFeaturesRequest(feature_updates=updates), version=1)
     assert (result.response.error_code, result.response.results, result.records) == (95, [], [])
 

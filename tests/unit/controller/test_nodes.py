@@ -93,7 +93,7 @@ def test_a_broker_must_support_what_is_finalized(
     old = replace(REGISTRATION, features={"metadata.version": FeatureRange(7, 29)})
     with pytest.raises(UnsupportedVersion, match=r"version 30 of metadata\.version"):
         finished(controller.register_broker(one_broker, old))
-    other = replayed(one_broker, [FeatureLevelRecord(name="streams.version", feature_level=1)])
+    other = replayed(one_broker, [FeatureLevelRecord(name="streams.version", feature_level=2)])
     with pytest.raises(UnsupportedVersion, match=r"streams\.version"):
         finished(controller.register_broker(other, REGISTRATION))
 

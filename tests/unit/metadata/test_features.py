@@ -11,6 +11,7 @@ from millbeck.metadata.features import (
     LATEST_METADATA_VERSION,
     METADATA_VERSION,
     SHARE_VERSION,
+    STREAMS_VERSION,
     SUPPORTED_FEATURES,
     TRANSACTION_VERSION,
     FeatureRange,
@@ -21,7 +22,7 @@ from millbeck.metadata.features import (
 )
 
 
-def test_what_is_not_implemented_is_at_zero() -> None:
+def test_the_levels_are_those_of_kafka_4_3() -> None:
     assert SUPPORTED_FEATURES[METADATA_VERSION] == (7, 30)
     others = {name: levels for name, levels in SUPPORTED_FEATURES.items() if name != METADATA_VERSION}
     assert set(others) == {
@@ -37,7 +38,7 @@ def test_what_is_not_implemented_is_at_zero() -> None:
     assert others.pop(GROUP_VERSION) == (0, 1)
     assert others.pop(TRANSACTION_VERSION) == (0, 2)
     assert others.pop(SHARE_VERSION) == (0, 1)
-    assert set(others.values()) == {FeatureRange(0, 0)}
+    assert others == {STREAMS_VERSION: FeatureRange(0, 1)}
 
 
 def test_a_node_that_knows_less_knows_less_of_what_needs_it() -> None:

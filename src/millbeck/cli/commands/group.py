@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from millbeck.cli.commands.topic import raise_failures
 from millbeck.cli.completed_types import FILE, GROUP, TOPIC
 from millbeck.cli.connection_options import Target, run_admin, target_options
+from millbeck.cli.groups.description import (
+    Described,
+    describe_all,
+    member_rows,
+    offset_rows,
+    share_rows,
+    show_coordinators,
+    state_row,
+    streams_rows,
+)
 from millbeck.cli.groups.options import (
     FLAGS,
     check_execution,
@@ -26,8 +35,6 @@ from millbeck.cli.verbs import SubcommandGroup, is_kafka_style, kafka_tool, one_
 
 if TYPE_CHECKING:
     from millbeck.client.admin import Admin
-    from millbeck.client.admin.results import GroupDescription
-    from millbeck.kernel.errors import ApiError
 
 STATES: Final = (
     "Assigning",
@@ -40,8 +47,6 @@ STATES: Final = (
     "Stable",
 )
 TYPES: Final = ("Classic", "Consumer", "Share", "Streams")
-DESCRIBED_TYPES: Final = ("", "classic", "consumer", "share")
-"""The group types listed as consumer groups; old brokers return no type."""
 TITLES: Final = {"coordinator": "COORDINATOR (ID)", "members": "#MEMBERS", "partitions": "#PARTITIONS"}
 """Column headings where Kafka's table differs from the field name in JSON."""
 
@@ -123,7 +128,7 @@ def describe(
 ) -> None:
     """Describe groups: committed offsets and lag, their members, or their state.
 
-    Share groups can be named too. If one group fails, the others are shown and the exit code is 1.
+    Share groups and streams groups can be named too. If one group fails, the others are shown and the exit code is 1.
 
     \b
     Examples:
@@ -136,7 +141,7 @@ def describe(
     asked = selected_groups(ctx, names, group, all_groups=all_groups)
 
     async def work(admin: Admin) -> None:
-        found = await _described(admin, list(asked), all_groups=all_groups)
+        found = await describe_all(admin, list(asked), all_groups=all_groups)
         rows: list[dict[str, object]] = []
         for each in found.groups:
             if not each.members and output == TABLE and not state:
@@ -148,21 +153,27 @@ def describe(
             elif state:
                 rows.append(state_row(each, verbose))
             else:
-                rows += await _offset_rows(admin, each, found.failed)
+                rows += await offset_rows(admin, each, found.failed)
         if kafka_tool() is not None:
             await _describe_as_kafka(admin, found, members=members, state=state, verbose=verbose)
             await raise_group_failures(admin, found.failed)
             return
-        share_rows = await _share_rows(admin, found, members=members, state=state, verbose=verbose)
+        tables = [
+            rows,
+            await share_rows(admin, found, members=members, state=state, verbose=verbose),
+            await streams_rows(admin, found, members=members, state=state, verbose=verbose),
+        ]
+        everything = [row for table in tables for row in table]
         if output != TABLE:
-            show_rows(rows + share_rows, output)
+            show_rows(everything, output)
         else:
             if state:
-                await show_coordinators(admin, rows + share_rows)
-            show_rows(rows, output, titles=TITLES)
-            if rows and share_rows:
-                click.echo()
-            show_rows(share_rows, output, titles=TITLES)
+                await show_coordinators(admin, everything)
+            shown = [table for table in tables if table] or [[]]
+            for number, table in enumerate(shown):
+                if number:
+                    click.echo()
+                show_rows(table, output, titles=TITLES)
         await raise_group_failures(admin, found.failed)
 
     run_admin(target, work)
@@ -185,63 +196,10 @@ async def _describe_as_kafka(admin: Admin, found: Described, *, members: bool, s
             await show_coordinators(admin, rows)
             columns = formats.GROUP_STATE_VERBOSE if verbose else formats.GROUP_STATE
         else:
-            rows = await _offset_rows(admin, each, found.failed)
+            rows = await offset_rows(admin, each, found.failed)
             columns = formats.GROUP_OFFSETS_VERBOSE if verbose else formats.GROUP_OFFSETS
         click.echo("")
         formats.print_table(rows, columns)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
-    """Groups of all protocols: share groups are kept apart, as their rows have other columns."""
-
-    groups: list[GroupDescription]
-    share_groups: list[str]
-    failed: dict[str, ApiError]
-    """The error by group; errors of later requests are added."""
-
-
-async def _described(admin: Admin, names: list[str], *, all_groups: bool) -> Described:
-    from millbeck.client.admin.outcomes import Outcomes
-    from millbeck.kernel.errors import GroupIdNotFound, UnsupportedVersion
-
-    listed = await admin.list_groups() if all_groups else {}
-    asked = names or list(listed)
-    found = await admin.describe_groups(asked) if asked else Outcomes({})
-    groups = [each for each in found.succeeded.values() if each.state != "Dead"]
-    known = {each.group_id for each in groups}
-    failed = {name: found.failed.get(name) or GroupIdNotFound() for name in asked if name not in known}
-    unknown = [name for name, error in failed.items() if isinstance(error, GroupIdNotFound)]
-    shares = await admin.describe_share_groups(unknown) if unknown else Outcomes({})
-    for name in unknown:
-        error = shares.failed.get(name)
-        is_unknown = isinstance(error, GroupIdNotFound | UnsupportedVersion)
-        if error is not None and not is_unknown:
-            failed[name] = error
-        elif error is None or (name in listed and listed[name].type.lower() in DESCRIBED_TYPES):
-            # A share group, or a group that was deleted after the listing.
-            del failed[name]
-    return Described(groups=groups, share_groups=list(shares.succeeded), failed=failed)
-
-
-async def _share_rows(
-    admin: Admin, found: Described, *, members: bool, state: bool, verbose: bool
-) -> list[dict[str, object]]:
-    if not found.share_groups:
-        return []
-    from millbeck.cli.commands.share import described_rows
-
-    rows, failed = await described_rows(admin, found.share_groups, members=members, state=state, verbose=verbose)
-    found.failed.update(failed)
-    return rows
-
-
-async def show_coordinators(admin: Admin, rows: list[dict[str, object]]) -> None:
-    """Put the coordinator's host and port beside its id, as Kafka's tool does."""
-    nodes = {each.node_id: f"{each.host}:{each.port}" for each in (await admin.describe_cluster()).nodes}
-    for row in rows:
-        coordinator_id = cast("int", row["coordinator"])
-        row["coordinator"] = f"{nodes.get(coordinator_id, '?')} ({coordinator_id})"
 
 
 @command.command("delete")
@@ -435,73 +393,3 @@ def reset(
             click.echo("nothing was changed: add --execute to carry this out", err=True)
 
     run_admin(target, work)
-
-
-def member_rows(group: GroupDescription, verbose: bool) -> list[dict[str, object]]:
-    rows = []
-    for each in group.members:
-        row: dict[str, object] = {
-            "group": group.group_id,
-            "consumer_id": each.member_id,
-            "group_instance_id": each.instance_id,
-            "host": each.host,
-            "client_id": each.client_id,
-            "partitions": len(each.assignment),
-        }
-        if verbose:
-            row["assignment"] = [str(partition) for partition in each.assignment]
-        if verbose and each.target_assignment is not None:
-            row |= {
-                "current_epoch": each.epoch,
-                "target_epoch": group.target_epoch,
-                "target_assignment": [str(partition) for partition in each.target_assignment],
-                "upgraded": not each.uses_classic_protocol,
-            }
-        rows.append(row)
-    return rows
-
-
-def state_row(group: GroupDescription, verbose: bool = False) -> dict[str, object]:
-    row: dict[str, object] = {
-        "group": group.group_id,
-        "coordinator": group.coordinator_id,
-        "assignment_strategy": group.protocol,
-        "state": group.state,
-        "members": len(group.members),
-    }
-    if verbose:
-        row |= {"group_epoch": group.epoch, "target_assignment_epoch": group.target_epoch}
-    return row
-
-
-async def _offset_rows(admin: Admin, group: GroupDescription, failed: dict[str, ApiError]) -> list[dict[str, object]]:
-    """A row per partition with a committed offset or an assigned member; none for a group that failed."""
-    from millbeck.client.admin.results import LATEST
-
-    offsets = await admin.list_group_offsets([group.group_id])
-    if offsets.failed:
-        failed |= offsets.failed
-        return []
-    committed = offsets[group.group_id]
-    owners = {partition: each for each in group.members for partition in each.assignment}
-    partitions = sorted({**committed, **owners})
-    ends = await admin.list_offsets(dict.fromkeys(partitions, LATEST)) if partitions else None
-    rows = []
-    for partition in partitions:
-        current = committed[partition].offset if partition in committed else None
-        end = ends.succeeded[partition].offset if ends is not None and partition in ends.succeeded else None
-        owner = owners.get(partition)
-        rows.append(
-            {
-                "group": group.group_id,
-                "topic": partition.topic,
-                "partition": partition.partition,
-                "current_offset": current,
-                "log_end_offset": end,
-                "lag": None if current is None or end is None else max(0, end - current),
-                "consumer_id": owner.member_id if owner is not None else None,
-                "host": owner.host if owner is not None else None,
-                "client_id": owner.client_id if owner is not None else None,
-            }
-        )
-    return rows

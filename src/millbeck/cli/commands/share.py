@@ -120,7 +120,7 @@ def describe(
 
 
 async def _print_as_kafka(admin: Admin, rows: list[dict[str, Any]], *, members: bool, state: bool) -> None:
-    from millbeck.cli.commands.group import show_coordinators
+    from millbeck.cli.groups.description import show_coordinators
     from millbeck.cli.kafka_tools import formats
 
     if state:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         TopicListing,
     )
     from millbeck.client.admin.share_groups import ShareGroupDescription, ShareOffset
+    from millbeck.client.admin.streams_groups import StreamsGroupDescription
     from millbeck.client.admin.tokens import DelegationToken
     from millbeck.client.admin.users import Credentials, DeletedCredential, NewCredential
     from millbeck.security.acls import AccessControlEntry, AclFilter
@@ -467,6 +468,13 @@ class Admin(LoopBound):
         from millbeck.client.admin.share_groups import describe_share_groups
 
         return await describe_share_groups(self.cluster, groups, timeout_s=timeout_s)
+
+    async def describe_streams_groups(
+        self, groups: Iterable[str], *, timeout_s: float | None = None
+    ) -> Outcomes[str, StreamsGroupDescription]:
+        from millbeck.client.admin.streams_groups import describe_streams_groups
+
+        return await describe_streams_groups(self.cluster, groups, timeout_s=timeout_s)
 
     async def list_share_offsets(
         self, groups: Iterable[str], *, timeout_s: float | None = None

@@ -22,6 +22,7 @@ _TOTALS: Final = (
     ("offset_deletion", "offset_deletions", "Offsets deleted by OffsetDelete requests."),
     ("group_completed_rebalance", "completed_rebalances", "Completed rebalances of classic groups."),
     ("consumer_group_rebalance", "consumer_rebalances", "New group epochs of consumer groups (KIP-848)."),
+    ("streams_group_rebalance", "streams_rebalances", "New group epochs of streams groups (KIP-1071)."),
 )
 """Metric name, shard counter and help text; the counters restart at 0 when a shard is loaded."""
 
@@ -64,22 +65,26 @@ def _declare_coordinator_metrics(registry: Registry, broker: Broker) -> None:
         found = broker.groups.statistics()
         classic = sum(sum(each.group_counts.values()) for each in found)
         consumer = sum(sum(each.consumer_group_counts.values()) for each in found)
-        return [(("classic",), classic), (("consumer",), consumer)]
+        streams = sum(sum(each.streams_group_counts.values()) for each in found)
+        return [(("classic",), classic), (("consumer",), consumer), (("streams",), streams)]
 
-    def consumer_by_state() -> Rows:
-        totals: dict[str, int] = {}
-        for statistics in broker.groups.statistics():
-            for state, count in statistics.consumer_group_counts.items():
-                totals[state.lower()] = totals.get(state.lower(), 0) + count
-        return [((state,), count) for state, count in totals.items()]
+    def by_state(attribute: str) -> Callable[[], Rows]:
+        def rows() -> Rows:
+            totals: dict[str, int] = {}
+            for statistics in broker.groups.statistics():
+                for state, count in getattr(statistics, attribute).items():
+                    totals[state.lower()] = totals.get(state.lower(), 0) + count
+            return [((state,), count) for state, count in totals.items()]
+
+        return rows
 
     def total(name: str) -> Callable[[], Rows]:
         return lambda: [((), sum(getattr(each.counters, name) for each in broker.groups.statistics()))]
 
     registry.callback_gauge(prefix + "group_count", "Groups by the protocol they use.", ["protocol"], by_protocol)
-    registry.callback_gauge(
-        prefix + "consumer_group_count", "Consumer groups (KIP-848) by state.", ["state"], consumer_by_state
-    )
+    for kind, text in (("consumer", "Consumer groups (KIP-848)"), ("streams", "Streams groups (KIP-1071)")):
+        rows = by_state(f"{kind}_group_counts")
+        registry.callback_gauge(prefix + f"{kind}_group_count", f"{text} by state.", ["state"], rows)
     for name, attribute, text in _TOTALS:
         registry.callback_counter(prefix + name + "_count", text, [], total(attribute))
 

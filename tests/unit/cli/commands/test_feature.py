@@ -38,6 +38,7 @@ def test_a_release_has_levels_for_what_began_with_it() -> None:
         "transaction.version": 2,
         "eligible.leader.replicas.version": 1,
         "share.version": 1,
+        "streams.version": 1,
     }
     assert release_levels(30) == everything
     assert release_levels(24) == {"group.version": 1, "transaction.version": 2}
@@ -71,7 +72,7 @@ def test_a_release_maps_to_levels_of_every_feature(run: Callable[..., Result]) -
         "group.version=1",
         "kraft.version=1",
         "share.version=1",
-        "streams.version=0",
+        "streams.version=1",
         "transaction.version=2",
     ]
     older = run("feature", "--bootstrap-server", "h:1", "version-mapping", "--release-version", "3.8-IV0").stdout

@@ -11,16 +11,18 @@ import pytest
 from click.testing import Result
 
 from millbeck.cli.commands import group
-from millbeck.cli.commands.group import member_rows, state_row
+from millbeck.cli.groups.description import member_rows, state_row
 from millbeck.client.admin.outcomes import Outcomes
 from millbeck.client.admin.results import GroupDescription, GroupListing, GroupOffset, MemberDescription
 from millbeck.client.admin.share_groups import ShareGroupDescription, ShareMemberDescription, ShareOffset
+from millbeck.client.admin.streams_groups import StreamsGroupDescription, StreamsMemberDescription, StreamsTasks
 from millbeck.kernel.errors import (
     ApiError,
     CoordinatorNotAvailable,
     GroupAuthorizationFailed,
     GroupIdNotFound,
     NotCoordinator,
+    UnknownServerError,
 )
 from millbeck.kernel.ids import TopicPartition
 
@@ -113,6 +115,7 @@ class FakeAdmin:
     def __init__(self) -> None:
         self.described = {"billing": GROUP, "gone": replace(GROUP, group_id="gone", state="Dead", members=())}
         self.types = {"billing": "Classic", "jobs": "Share", "gone": "Consumer", "topology": "Streams", "held": "Share"}
+        self.types |= {"counting": "Streams"}
         self.types |= {"denied": "Consumer"}
 
     async def list_groups(self) -> dict[str, GroupListing]:
@@ -127,6 +130,10 @@ class FakeAdmin:
 
     async def describe_share_groups(self, names: list[str]) -> Outcomes[str, ShareGroupDescription]:
         held: dict[str, ShareGroupDescription | ApiError] = {"jobs": JOBS, "held": CoordinatorNotAvailable()}
+        return Outcomes({name: held.get(name) or GroupIdNotFound() for name in names})
+
+    async def describe_streams_groups(self, names: list[str]) -> Outcomes[str, StreamsGroupDescription]:
+        held: dict[str, StreamsGroupDescription | ApiError] = {"counting": COUNTING, "topology": UnknownServerError()}
         return Outcomes({name: held.get(name) or GroupIdNotFound() for name in names})
 
     async def list_group_offsets(self, names: list[str]) -> Outcomes[str, dict[TopicPartition, GroupOffset]]:
@@ -157,6 +164,26 @@ JOBS = ShareGroupDescription(
             member_id="s-1", client_id="c", host="/h", epoch=2, assignment=(TopicPartition("orders", 1),)
         ),
     ),
+)
+COUNTING = StreamsGroupDescription(
+    group_id="counting",
+    state="Stable",
+    epoch=3,
+    assignment_epoch=3,
+    coordinator_id=1,
+    members=(
+        StreamsMemberDescription(
+            member_id="t-1",
+            process_id="p",
+            client_id="c",
+            host="/h",
+            epoch=3,
+            topology_epoch=0,
+            assigned=StreamsTasks(active={"0": (0, 2)}, standby={"1": (1,)}),
+            target=StreamsTasks(active={"0": (0,)}),
+        ),
+    ),
+    source_topics={"0": ("orders",)},
 )
 VIEWS = {
     "offsets": ((), "current_offset", "start_offset"),
@@ -194,6 +221,20 @@ def test_all_groups_are_described_each_by_its_protocol(
     assert "denied: " in done.stderr
     assert "COORDINATOR_NOT_AVAILABLE" in done.stderr
     assert "gone" not in done.stderr, "it was deleted after it was listed"
+
+
+def test_a_streams_group_is_described_by_tasks(run: Callable[..., Result], against_fake: FakeAdmin) -> None:
+    def row(*flags: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(run("group", "describe", "counting", *flags, "--output", "json").stdout)[0]
+        return found
+
+    members = row("--members", "--verbose")
+    assert (members["process"], members["active"], members["standby"]) == ("p", "0:[0,2]", "1:[1]")
+    assert (members["current_epoch"], members["target_epoch"], members["target_active"]) == (3, 3, "0:[0]")
+    assert (row("--state", "--verbose")["group_epoch"], row("--state")["members"]) == (3, 1)
+    offsets = row()
+    assert (offsets["topic"], offsets["partition"], offsets["current_offset"]) == ("orders", 0, 3)
+    assert offsets["consumer_id"] == "t-1"
 
 
 def test_groups_of_two_protocols_are_two_tables(run: Callable[..., Result], against_fake: FakeAdmin) -> None:

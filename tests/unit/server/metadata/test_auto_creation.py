@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import pytest
 
+from millbeck.controller.auto_creation import InternalTopic
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import ApiError, RequestTimedOut
+from millbeck.kernel.errors import ApiError, PolicyViolation, RequestTimedOut
 from millbeck.server.broker import Broker
 from millbeck.server.metadata.auto_creation import NAMES_MAX, SECONDS_MAX, AutoCreation
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
@@ -24,12 +25,17 @@ class Controller:
         self.environment = environment
         self.spawn = house.node.spawn
         self.asked: list[list[str]] = []
+        self.made_as: dict[str, InternalTopic] = {}
+        self.refused: dict[str, ApiError] = {}
         self.reported: list[Exception] = []
         self.is_there = asyncio.Event()
         self.error: Exception | None = None
 
-    async def create_missing(self, names: Iterable[str], *, timeout_s: float) -> dict[str, ApiError]:
+    async def create_missing(
+        self, names: Iterable[str], made_as: Mapping[str, InternalTopic], *, timeout_s: float
+    ) -> dict[str, ApiError]:
         self.asked.append(list(names))
+        self.made_as |= made_as
         try:
             async with asyncio.timeout(timeout_s):
                 await self.is_there.wait()
@@ -37,7 +43,7 @@ class Controller:
             return dict.fromkeys(names, RequestTimedOut())
         if self.error is not None:
             raise self.error
-        return {}
+        return self.refused
 
     def report(self, error: Exception, where: str) -> None:
         self.reported.append(error)
@@ -112,3 +118,23 @@ def test_a_refusal_is_logged_once_however_often_clients_ask(caplog: pytest.LogCa
 
     in_house(scenario)
     assert caplog.text.count("topic a_b could not be created on first use: INVALID_TOPIC_EXCEPTION") == 1
+
+
+def test_a_topic_that_was_refused_is_asked_for_again_after_a_pause() -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        creation, controller = creating(house, environment)
+        controller.is_there.set()
+        controller.refused = {"a": PolicyViolation("not here")}
+        made_as = {"a": InternalTopic(partition_count=3, replication_factor=-1)}
+        creation.request(["a"], made_as, pause_s=10)
+        await asyncio.sleep(1)
+        assert (controller.made_as, creation.refusals(["a", "b"])) == (made_as, {"a": "POLICY_VIOLATION: not here"})
+        creation.request(["a"], made_as, pause_s=10)
+        await asyncio.sleep(10)
+        assert len(controller.asked) == 1
+        controller.refused = {}
+        creation.request(["a"], made_as, pause_s=10)
+        await asyncio.sleep(1)
+        assert (len(controller.asked), creation.refusals(["a"])) == (2, {})
+
+    in_house(scenario)

@@ -14,6 +14,7 @@ from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from millbeck.wire.messages.streams_groups import StreamsGroupHeartbeatRequest, Subtopology, Topology
 from millbeck.wire.messages.topics import CreatableTopic, CreateTopicsRequest
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
 from tests.unit.server.harness.client_requests import find_coordinator
@@ -107,5 +108,20 @@ def test_groups_in_which_the_broker_assigns_are_counted() -> None:
         found = samples(house.node)
         assert found[prefix + 'consumer_group_count{state="empty"}'] == 1
         assert found[LAG] == 0
+
+    BrokerHarness().run(scenario)
+
+
+def test_streams_groups_are_counted() -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        await find_coordinator(client, "g")
+        topology = Topology(0, [Subtopology("0", ["t"])])
+        request = StreamsGroupHeartbeatRequest("g", "m", 0, rebalance_timeout_ms=1000, topology=topology)
+        assert (await client.ask(request, 0)).error_code == 0
+        found = samples(house.node)
+        prefix = "kafka_server_group_coordinator_metrics_"
+        assert found[prefix + 'group_count{protocol="streams"}'] == 1
+        assert found[prefix + 'streams_group_count{state="notready"}'] == 1
+        assert found[prefix + "streams_group_rebalance_count"] == 1
 
     BrokerHarness().run(scenario)
