@@ -115,7 +115,7 @@ class Player:
         return dict(self.tasks.standby)
 
 
-def settle(*players: Player, rounds: int = 6) -> None:
+def beat_in_turn(*players: Player, rounds: int = 6) -> None:
     for _ in range(rounds):
         for player in players:
             player.beat()

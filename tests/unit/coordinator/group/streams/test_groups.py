@@ -16,7 +16,14 @@ from millbeck.wire.messages.group_offsets import (
     OffsetDeleteRequestTopic,
 )
 from millbeck.wire.messages.streams_groups import TaskIds, TopicInfo
-from tests.unit.coordinator.group.streams.streams_world import CHANGELOG, Player, endpoint, group_of, settle, world_of
+from tests.unit.coordinator.group.streams.streams_world import (
+    CHANGELOG,
+    Player,
+    beat_in_turn,
+    endpoint,
+    group_of,
+    world_of,
+)
 from tests.unit.coordinator.group.streams.test_offset_rules import commit
 from tests.unit.coordinator.world import World
 
@@ -50,7 +57,7 @@ def test_a_streams_group_is_listed_by_state_and_type() -> None:
 def test_a_group_is_described_with_topology_members_and_tasks() -> None:
     world = world_of(standbys=1)
     first = Player(world, "m1", user_endpoint=endpoint("h"), rack_id="r")
-    settle(first, Player(world, "m2"))
+    beat_in_turn(first, Player(world, "m2"))
     found = described(world)
     assert (found.error_code, found.group_state) == (0, "Stable")
     assert (found.group_epoch, found.assignment_epoch) == (3, 3)
@@ -173,7 +180,7 @@ def test_statistics_count_groups_by_state() -> None:
 
 def test_records_in_any_order_that_compaction_leaves_make_the_same_group() -> None:
     world = world_of(standbys=1)
-    settle(Player(world, "m1"), Player(world, "m2"))
+    beat_in_turn(Player(world, "m1"), Player(world, "m2"))
     found = group_of(world)
     last = {record.key.__class__.__name__ + str(record.key): record for record in records_of(world)}
     other = world_of(standbys=1)

@@ -22,9 +22,9 @@ from tests.unit.coordinator.group.streams.streams_world import (
     CHANGELOG,
     Player,
     beat,
+    beat_in_turn,
     endpoint,
     group_of,
-    settle,
     statuses,
     topology,
     world_of,
@@ -77,9 +77,9 @@ def test_tasks_are_given_up_before_another_member_gets_them() -> None:
 def test_a_member_that_leaves_frees_its_tasks() -> None:
     world = world_of()
     players = [Player(world, f"m{number}") for number in range(3)]
-    settle(*players)
+    beat_in_turn(*players)
     assert players[0].leave().member_epoch == -1
-    settle(*players[1:])
+    beat_in_turn(*players[1:])
     assert sorted(index for player in players[1:] for index in player.active["0"]) == [0, 1, 2, 3]
     assert sorted(group_of(world).members) == ["m1", "m2"]
 
@@ -87,11 +87,11 @@ def test_a_member_that_leaves_frees_its_tasks() -> None:
 def test_a_silent_member_is_removed_after_its_session() -> None:
     world = world_of()
     first, second = Player(world, "m1"), Player(world, "m2")
-    settle(first, second)
+    beat_in_turn(first, second)
     world.advance(44_000)
     second.beat()
     world.advance(2_000)
-    settle(second)
+    beat_in_turn(second)
     assert second.active == ALL
     assert first.try_beat() is None
     assert first.error == "UNKNOWN_MEMBER_ID"
@@ -110,7 +110,7 @@ def test_a_member_that_does_not_give_up_its_tasks_in_time_is_removed() -> None:
     world.advance(1_500)
     assert first.try_beat(owned=before) is None
     assert first.error == "UNKNOWN_MEMBER_ID"
-    settle(second)
+    beat_in_turn(second)
     assert second.active == ALL
 
 
@@ -130,7 +130,7 @@ def test_the_timeouts_go_on_after_the_coordinator_moved() -> None:
 def test_a_state_that_was_reloaded_is_the_same() -> None:
     world = world_of(standbys=1)
     players = [Player(world, f"m{number}", user_endpoint=endpoint(f"h{number}")) for number in range(3)]
-    settle(*players)
+    beat_in_turn(*players)
     assert group_of(world.reload()) == group_of(world)
 
 
@@ -158,7 +158,7 @@ def test_a_member_with_another_epoch_is_fenced(epoch: int) -> None:
     first = Player(world, "m")
     first.beat()
     Player(world, "n").beat()
-    settle(first)
+    beat_in_turn(first)
     first.epoch = epoch
     assert first.try_beat() is None
     assert first.error == "FENCED_MEMBER_EPOCH"
@@ -287,7 +287,7 @@ def test_a_large_target_is_computed_off_the_loop(monkeypatch: pytest.MonkeyPatch
     assert world.run_jobs() == 1
     first.beat()
     assert world.run_jobs() == 1
-    settle(first, second)
+    beat_in_turn(first, second)
     assert sorted([*first.active["0"], *second.active["0"]]) == [0, 1, 2, 3]
 
 
@@ -337,11 +337,11 @@ def test_a_refused_member_leaves_nothing_behind() -> None:
 def test_the_number_of_standbys_may_change_at_any_time() -> None:
     world = world_of()
     first, second = Player(world, "m1"), Player(world, "m2")
-    settle(first, second)
+    beat_in_turn(first, second)
     assert first.standby == second.standby == {}
     settings = world.cluster.streams_settings_of("g")._replace(standby_count=1)
     world.cluster.publish_settings({}, {"g": settings})
-    settle(first, second)
+    beat_in_turn(first, second)
     assert first.standby == second.active
     assert second.standby == first.active
     assert group_of(world).assignment_configs == (("num.standby.replicas", "1"),)
@@ -350,11 +350,11 @@ def test_the_number_of_standbys_may_change_at_any_time() -> None:
 def test_a_standby_takes_the_tasks_of_a_member_that_is_gone() -> None:
     world = world_of(standbys=1)
     first, second, third = (Player(world, f"m{number}") for number in range(3))
-    settle(first, second, third)
+    beat_in_turn(first, second, third)
     had = {index: player.member_id for player in (second, third) for index in player.standby.get("0", ())}
     lost = first.active["0"]
     first.leave()
-    settle(second, third)
+    beat_in_turn(second, third)
     now = {index: player.member_id for player in (second, third) for index in player.active["0"]}
     assert all(now[index] == had[index] for index in lost if index in had)
     assert any(index in had for index in lost)
@@ -363,7 +363,7 @@ def test_a_standby_takes_the_tasks_of_a_member_that_is_gone() -> None:
 def test_threads_of_a_process_never_have_a_task_twice() -> None:
     world = world_of(standbys=2)
     players = [Player(world, f"m{number}", f"p{number // 2}") for number in range(4)]
-    settle(*players, rounds=8)
+    beat_in_turn(*players, rounds=8)
     for process in ("p0", "p1"):
         own = [player for player in players if player.process_id == process]
         tasks = [index for player in own for index in (*player.active["0"], *player.standby.get("0", ()))]
@@ -374,7 +374,7 @@ def test_everybody_hears_where_the_partitions_are() -> None:
     world = world_of(standbys=1)
     first = Player(world, "m1", user_endpoint=endpoint("h1"))
     second = Player(world, "m2", user_endpoint=endpoint("h2"))
-    settle(first, second)
+    beat_in_turn(first, second)
     first.endpoint_epoch = -1
     response = first.beat()
     assert {
@@ -393,7 +393,7 @@ def test_everybody_hears_where_the_partitions_are() -> None:
 def test_the_shutdown_of_an_application_is_told_to_everybody_until_all_are_gone() -> None:
     world = world_of()
     first, second = Player(world, "m1"), Player(world, "m2")
-    settle(first, second)
+    beat_in_turn(first, second)
     first.leave(shutdown_application=True)
     assert statuses(second.beat()) == [StatusCode.SHUTDOWN_APPLICATION]
     second.leave()

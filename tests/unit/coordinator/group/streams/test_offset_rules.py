@@ -13,7 +13,7 @@ from millbeck.wire.messages.group_offsets import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from tests.unit.coordinator.group.streams.streams_world import Player, group_of, settle, world_of
+from tests.unit.coordinator.group.streams.streams_world import Player, beat_in_turn, group_of, world_of
 from tests.unit.coordinator.world import Outcome, World
 
 
@@ -48,7 +48,7 @@ def rebalanced() -> tuple[World, Player, Player]:
     world = world_of()
     first, second = Player(world, "m1"), Player(world, "m2")
     first.beat()
-    settle(second, first, second)
+    beat_in_turn(second, first, second)
     assert (first.active, first.epoch, second.active, second.epoch) == ({"0": (0, 1)}, 3, {"0": (2, 3)}, 3)
     return world, first, second
 
