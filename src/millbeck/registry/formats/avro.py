@@ -248,6 +248,8 @@ class _Parser:
         if "." not in name:
             space = namespace if own is None else own
             name = f"{space}.{name}" if space else name
+        if len(name) > self._limits.name_length_max:
+            raise SchemaTooLarge(f"a name has {len(name)} characters, the limit is {self._limits.name_length_max}")
         parts = name.split(".") if not name.startswith(".") else name[1:].split(".")
         if not all(_NAME.match(part) for part in parts):
             raise _invalid(path, f'"{name[:200]}" is not a name: names have letters, digits and _')
@@ -286,7 +288,7 @@ class _Parser:
         if not isinstance(node, dict):
             raise _invalid(path, "a field must be an object")
         name = _member(node, "name", path)
-        if not isinstance(name, str) or not _NAME.match(name):
+        if not isinstance(name, str) or len(name) > self._limits.name_length_max or not _NAME.match(name):
             raise _invalid(path, f"{_shown(name)} is not a field's name")
         made = self.parse(_member(node, "type", path), namespace, f"{path}/type", depth + 1)
         order = node.get("order", "ascending")

@@ -1,8 +1,7 @@
 """Whether one Avro schema reads what another has written: schema resolution, as the specification has it.
 
 Each rule of the section "Schema Resolution" is one branch here. Two named types are compared once, however often they
-meet. While a pair is being compared it counts as readable, which is what makes recursive types end; if it then turns
-out that it is not, everything is compared again with that known.
+meet.
 
 Names of records, enums and fixed types are compared without their namespace, and the reader's aliases count, as the
 specification says.
@@ -13,6 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from millbeck.registry.errors import SchemaTooLarge
+from millbeck.registry.formats.assumptions import STEPS_MAX, Assumptions
 from millbeck.registry.formats.avro import Array, AvroType, EnumType, Field, Fixed, Map, Named, Primitive, Record, Union
 from millbeck.registry.formats.interface import Incompatibility, Roles
 
@@ -25,10 +25,6 @@ _PROMOTIONS: Final = {
 }
 """By the writer's type, what a reader may have instead."""
 PROBLEMS_MAX: Final = 50
-STEPS_MAX: Final = 200_000
-"""The number of pairs of types that are compared at most."""
-
-_Pair = tuple[int, int]
 
 
 def problems_reading(reader: AvroType, writer: AvroType, roles: Roles) -> list[Incompatibility]:
@@ -46,42 +42,20 @@ def _called(made: AvroType) -> str:
 class _Resolution:
     def __init__(self, roles: Roles) -> None:
         self._roles = roles
-        self._results: dict[_Pair, list[Incompatibility]] = {}
-        self._comparing: dict[_Pair, None] = {}
-        self._assumed: dict[_Pair, None] = {}
-        """Pairs that counted as readable while they were being compared."""
-        self._unreadable: dict[_Pair, list[Incompatibility]] = {}
-        self._steps = 0
+        self._assumptions = Assumptions(STEPS_MAX)
 
     def resolve(self, reader: AvroType, writer: AvroType) -> list[Incompatibility]:
-        while True:
-            self._results = dict(self._unreadable)
-            self._assumed = {}
-            problems = self.compare(reader, writer, "")
-            wrong = {pair: self._results[pair] for pair in self._assumed if self._results[pair]}
-            if not wrong:
-                return problems
-            self._unreadable.update(wrong)
+        return self._assumptions.settled(lambda: self.compare(reader, writer, ""))
 
     def compare(self, reader: AvroType, writer: AvroType, path: str) -> list[Incompatibility]:
-        self._steps += 1
-        if self._steps > STEPS_MAX:
-            raise SchemaTooLarge(f"comparing the schemas takes more than {STEPS_MAX} steps")
+        self._assumptions.step()
         if isinstance(writer, Union):
             return self._writer_union(reader, writer, path)
         if isinstance(reader, Union):
             return self._reader_union(reader, writer, path)
         if not (isinstance(reader, Named) and isinstance(writer, Named)):
             return self._unnamed(reader, writer, path)
-        pair = (id(reader), id(writer))
-        if pair in self._comparing:
-            self._assumed[pair] = None
-            return []
-        if pair not in self._results:
-            self._comparing[pair] = None
-            self._results[pair] = self._named(reader, writer, path)
-            del self._comparing[pair]
-        return self._results[pair]
+        return self._assumptions.once((id(reader), id(writer)), lambda: self._named(reader, writer, path))
 
     def _unnamed(self, reader: AvroType, writer: AvroType, path: str) -> list[Incompatibility]:
         if isinstance(reader, Array) and isinstance(writer, Array):

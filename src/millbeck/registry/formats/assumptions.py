@@ -1,0 +1,58 @@
+"""Results of comparing pairs of schemas that may contain themselves.
+
+While a pair is being compared it counts as compatible, which is what makes recursive schemas end. If it then turns out
+that it is not, everything is compared again with that known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Final
+
+from millbeck.registry.errors import SchemaTooLarge
+from millbeck.registry.formats.interface import Incompatibility
+
+STEPS_MAX: Final = 200_000
+"""The number of comparisons that are made at most."""
+
+Problems = list[Incompatibility]
+
+
+class Assumptions:
+    def __init__(self, steps_max: int = STEPS_MAX) -> None:
+        self._steps_max = steps_max
+        self._results: dict[Hashable, Problems] = {}
+        self._comparing: dict[Hashable, None] = {}
+        self._assumed: dict[Hashable, None] = {}
+        """Pairs that counted as compatible while they were being compared."""
+        self._incompatible: dict[Hashable, Problems] = {}
+        self._steps = 0
+
+    def settled(self, compare: Callable[[], Problems]) -> Problems:
+        """The result of ``compare``, in which `once` is called, once every assumption has proved true."""
+        while True:
+            self._results = dict(self._incompatible)
+            self._assumed = {}
+            problems = compare()
+            wrong = {pair: self._results[pair] for pair in self._assumed if self._results[pair]}
+            if not wrong:
+                return problems
+            self._incompatible.update(wrong)
+
+    def once(self, pair: Hashable, compare: Callable[[], Problems], *, steps: int = 1) -> Problems:
+        """The result for a pair, which is compared if it has not been yet."""
+        if pair in self._comparing:
+            self._assumed[pair] = None
+            return []
+        if pair not in self._results:
+            self.step(steps)
+            self._comparing[pair] = None
+            self._results[pair] = compare()
+            del self._comparing[pair]
+        return self._results[pair]
+
+    def step(self, count: int = 1) -> None:
+        """Raises `SchemaTooLarge` after too many."""
+        self._steps += count
+        if self._steps > self._steps_max:
+            raise SchemaTooLarge(f"comparing the schemas takes more than {self._steps_max} steps")

@@ -1,0 +1,43 @@
+"""Validators of jsonschema-rs over the documents of a schema, which load nothing from anywhere."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import jsonschema_rs
+
+from millbeck.registry.formats.json_schema.documents import BASE, Documents, Place
+from millbeck.registry.formats.json_schema.drafts import Draft
+
+REGEX_BYTES_MAX: Final = 10 * 1024 * 1024
+BACKTRACKS_MAX: Final = 100_000
+
+
+class DraftValidator(NamedTuple):
+    validator: Any
+    draft: int
+
+    def made(self, schema: Any, **options: Any) -> Any:
+        """Raises what jsonschema-rs does."""
+        patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACKS_MAX, size_limit=REGEX_BYTES_MAX)
+        return self.validator(schema, pattern_options=patterns, **options)
+
+
+VALIDATORS: Final = {
+    Draft.DRAFT_4: DraftValidator(jsonschema_rs.Draft4Validator, jsonschema_rs.Draft4),
+    Draft.DRAFT_6: DraftValidator(jsonschema_rs.Draft6Validator, jsonschema_rs.Draft6),
+    Draft.DRAFT_7: DraftValidator(jsonschema_rs.Draft7Validator, jsonschema_rs.Draft7),
+    Draft.DRAFT_2019_09: DraftValidator(jsonschema_rs.Draft201909Validator, jsonschema_rs.Draft201909),
+    Draft.DRAFT_2020_12: DraftValidator(jsonschema_rs.Draft202012Validator, jsonschema_rs.Draft202012),
+}
+
+
+def registry_of(documents: Documents) -> Any:
+    return jsonschema_rs.Registry(documents.resources(), draft=VALIDATORS[documents.main.draft].draft)
+
+
+def validator_at(documents: Documents, place: Place) -> Any:
+    """A validator for one schema of the documents; raises what jsonschema-rs does."""
+    return VALIDATORS[documents.main.draft].made(
+        {"$ref": place.location}, registry=registry_of(documents), base_uri=f"{BASE}.one", offline=True
+    )
