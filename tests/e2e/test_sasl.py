@@ -321,8 +321,8 @@ def test_a_tokens_life(run: Callable[..., Result], node: Node, tmp_path: Path) -
     assert run("token", "list", "--owner", "User:bob", "-o", "json").stdout == "[]\n"
     assert run("token", "renew", token["token_id"]).stdout.startswith("renewed until 20")
     later = run("token", "--expire", "--expiry-time-period", "60000", "--hmac", token["hmac"])
-    assert later.stdout.startswith("the token ends at 20"), later.stderr
-    assert run("token", "expire", token["token_id"]).stdout == "the token has ended\n"
+    assert later.stdout.startswith("the token expires at 20"), later.stderr
+    assert run("token", "expire", token["token_id"]).stdout == "the token has expired\n"
     assert "there is no token" in run("token", "renew", token["token_id"]).stderr
     assert f"refused token {token['token_id']}: Authentication failed" in as_holder("topic", "list").stderr
 

@@ -123,6 +123,6 @@ def test_two_tasks_for_one_partition_are_refused(
 ) -> None:
     source, target = make_topic(2), make_topic(1)
     log.put(source, [{"value": b"%d" % number, "key": b"%d" % number} for number in range(50)])
-    with pytest.raises(Exception, match="one task writes all rows of a log partition"):
+    with pytest.raises(Exception, match="all rows of a log partition must be written by one task"):
         copy(spark, log, source, target, tmp_path / "checkpoint", shuffles=False)
     assert log.values(target) == []

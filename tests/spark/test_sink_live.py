@@ -76,7 +76,7 @@ def test_a_stream_from_topic_to_topic(spark: SparkSession, log: LiveLog, make_to
 def test_rows_that_cannot_be_written(spark: SparkSession, log: LiveLog, make_topic: MakeTopic) -> None:
     numbers = spark.range(3)
     writer = numbers.selectExpr("id as value").write.format("millbeck").option("kafka.bootstrap.servers", log.bootstrap)
-    with pytest.raises(Exception, match='column "value" is binary or string, not bigint'):
+    with pytest.raises(Exception, match='column "value" must be binary or string, not bigint'):
         writer.option("topic", make_topic()).mode("append").save()
     texts = numbers.selectExpr("string(id) as value", "9 as partition")
     writer = texts.write.format("millbeck").option("kafka.bootstrap.servers", log.bootstrap)

@@ -1,7 +1,7 @@
 """Types of parameters whose values a shell can complete: names in the cluster, settings, profiles.
 
-The types accept any text; only completion looks values up. It asks the cluster that the command line names, for 300 ms
-at most, and offers nothing if that fails: a message would appear in the middle of what the user types.
+The types accept any text; only completion looks values up. It queries the cluster of the command line for at most 300
+ms, and offers nothing if that fails: an error message would appear in the middle of what the user types.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Names = Callable[[click.Context], Iterable[str]]
 
 
 class CompletedType(click.types.StringParamType):
-    """Text that ``names`` offers values for; with ``separator`` the last element of a list is completed."""
+    """A text parameter with completions from ``names``; with ``separator`` the last element of a list is completed."""
 
     def __init__(self, name: str, names: Names, *, separator: str | None = None, suffix: str = "") -> None:
         self.name = name

@@ -35,13 +35,13 @@ REMEDIES: Final = {
     "SECURITY_DISABLED": (
         "set authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer on all nodes"
     ),
-    "TOPIC_ALREADY_EXISTS": "change it with millbeck topic alter; create --if-not-exists accepts that it is there",
+    "TOPIC_ALREADY_EXISTS": "change it with millbeck topic alter, or use create --if-not-exists",
     "TOPIC_AUTHORIZATION_FAILED": _ASK_ACLS,
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": _ASK_ACLS,
     "TRANSACTIONAL_ID_NOT_FOUND": "millbeck txn list shows the transactional ids",
     "UNKNOWN_TOPIC_OR_PARTITION": "millbeck topic describe shows the topics and their partitions",
 }
-"""What to do about an error of a broker, by Kafka's name of the error."""
+"""Advice for errors of brokers, by Kafka's name of the error."""
 CONNECT_SECONDS_MAX: Final = 10.0
 TOPIC_SECONDS_MAX: Final = 5.0
 
@@ -52,7 +52,7 @@ class Target:
 
     bootstrap: str
     profile: str | None = None
-    """The profile whose settings are used."""
+    """The name of the profile in use."""
     settings: dict[str, str] = field(default_factory=dict)
 
     def client_settings(self, **others: str) -> dict[str, str]:
@@ -140,7 +140,8 @@ def client_settings_of(config_path: str | None, properties: tuple[str, ...]) -> 
 def target_of(
     bootstrap: str | None, settings: dict[str, str], *, profile: str | None = None, overrides_profile: bool = False
 ) -> Target:
-    """Where to connect to, in this order: ``bootstrap``, the settings, the profile, the default.
+    """The target of a command. The bootstrap servers come from, in order of precedence: ``bootstrap``, the settings,
+    the profile, the default.
 
     A profile that is named comes before a ``bootstrap`` of the environment (not ``overrides_profile``). The current
     profile is used only if no brokers are named: its passwords must not be sent to others.
@@ -223,7 +224,7 @@ async def check_topic(cluster: Cluster, name: str) -> None:
 
 @asynccontextmanager
 async def topic_guessed(cluster: Cluster, name: str) -> AsyncIterator[None]:
-    """Make the error about a missing topic one that names a similar topic."""
+    """Add the name of a similar topic to the error about a missing topic."""
     from millbeck.kernel.errors import UnknownTopicOrPartition
 
     try:
@@ -268,7 +269,7 @@ def file_problem(path: str, error: Exception) -> str:
 
 
 def error_text(error: Exception) -> str:
-    """The message with Kafka's name of the error, which users search for, and what to do about it."""
+    """The message with Kafka's name of the error, for searching, and advice."""
     name = getattr(error, "kafka_name", type(error).__name__)
     remedy = REMEDIES.get(name)
     return f"{error} ({name})" + (f": {remedy}" if remedy is not None else "")

@@ -29,7 +29,7 @@ _MEBIBYTE: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One line of the report; ``advice`` says what to do when the status is not ok."""
+    """One line of the report; ``advice`` has the remedy when the status is not ok."""
 
     status: str
     subject: str
@@ -46,7 +46,7 @@ def check_python() -> Finding:
 
 
 def check_compiled(is_compiled: bool, is_stale: bool) -> Finding:
-    """``is_stale``: a source file is newer than the extension that was built from it."""
+    """Check whether the compiled modules are in use. ``is_stale``: a source file is newer than its extension."""
     if is_compiled:
         return Finding(status=OK, subject="data path", detail="compiled")
     if is_stale:
@@ -75,7 +75,7 @@ def check_open_files(limit: int | None = None) -> Finding:
 
 
 def check_port(host: str, port: int, option: str, directory: str) -> Finding:
-    """Check that a node can listen on the port; the node that runs on ``directory`` may already hold it."""
+    """Check that a node can listen on the port, unless the node that runs on ``directory`` already does."""
     subject = f"port {port}"
     if port == 0:
         return Finding(status=OK, subject=subject, detail="a free port will be chosen")
@@ -142,7 +142,7 @@ def check_room(subject: str, free_bytes: int, total_bytes: int) -> Finding:
 
 
 def check_certificates(path: str) -> Iterator[Finding]:
-    """Check that the listeners of a server.properties can use their keys and certificates, and for how long."""
+    """Check that the keys and certificates of the listeners in a server.properties are usable, and when they expire."""
     import time
 
     from millbeck.cli.settings import node_config
@@ -170,7 +170,7 @@ def check_certificates(path: str) -> Iterator[Finding]:
 
 
 def check_days_left(subject: str, owner: str, days: float) -> Finding:
-    advice = "renew it and replace the file: a running node takes the new one by itself"
+    advice = "renew it and replace the file: a running node reloads it automatically"
     if days <= 0:
         return Finding(status=FAIL, subject=subject, detail=f"{owner} has expired", advice=advice)
     status = FAIL if days < CERTIFICATE_DAYS_MIN else WARN if days < CERTIFICATE_DAYS_WANTED else OK
@@ -179,7 +179,7 @@ def check_days_left(subject: str, owner: str, days: float) -> Finding:
 
 
 def _members(directory: str) -> list[str]:
-    """The node directories that `millbeck up --nodes` created in it, if any."""
+    """The node directories that `millbeck up --nodes` created in a directory, if any."""
     found: list[str] = []
     while os.path.exists(os.path.join(member := os.path.join(directory, f"node-{len(found) + 1}"), "meta.properties")):
         found.append(member)

@@ -36,7 +36,7 @@ COMMANDS: Final = {
     "perf": ("millbeck.cli.commands.perf", "Measure produce and consume throughput."),
     "pipeline": ("millbeck.cli.commands.pipeline", "Run and manage data pipelines on Spark."),
     "produce": ("millbeck.cli.commands.produce", "Send lines of standard input to a topic."),
-    "profile": ("millbeck.cli.commands.profile", "Keep brokers and client settings under a name."),
+    "profile": ("millbeck.cli.commands.profile", "Manage named profiles of brokers and client settings."),
     "quorum": ("millbeck.cli.commands.quorum", "Show and change the metadata quorum."),
     "reassign": ("millbeck.cli.commands.reassign", "Move partitions to other brokers."),
     "registry": ("millbeck.cli.commands.registry", "Run the schema registry."),
@@ -51,7 +51,7 @@ COMMANDS: Final = {
 }
 """Module and summary by name: a command's module is imported only when used, so that help stays fast."""
 _NUMBER_EXPECTED: Final = ("is not a valid integer range", "is not a whole number")
-"""click's words for a value that is no number, and ours."""
+"""click's texts for a value that is not a number, and the replacements."""
 INTERRUPTED: Final = 130
 PIPE_BROKEN: Final = 141
 """The exit code shells report for a process ended by SIGPIPE (128 + 13), as under ``| head``."""
@@ -103,7 +103,7 @@ class MainGroup(click.Group):
     ) -> NoReturn:
         """Run a command and exit; a failure is one line on standard error and exit code 1.
 
-        ``failure_exit_code`` is for failures that no other command line would have avoided.
+        ``failure_exit_code`` is the exit code of failures that are not usage errors.
         """
         try:
             result = super().main(args, prog_name or "millbeck", complete_var, standalone_mode=False, **extra)

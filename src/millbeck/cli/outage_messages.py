@@ -1,6 +1,6 @@
 """Report on standard error when a command waits for a broker that is down or a partition without a leader.
 
-And report when the broker is back, or the partition has a leader again.
+It also reports when the broker is back, or the partition has a leader again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS: Final = 3.0
 LOOK_SECONDS: Final = 0.5
 LEADERLESS_SECONDS: Final = 10.0
-"""An election takes seconds: a partition that has no leader for longer is worth a line."""
+"""The time after which a leaderless partition is reported; an election takes seconds."""
 NAMED_MAX: Final = 10
 
 
@@ -69,8 +69,8 @@ class OutageReporter:
 
 
 async def report_leaderless_partitions(client: Consumer | Producer, done: str) -> None:
-    """Poll a client for partitions that cannot be ``done`` (read or written), for as long as it lives: it goes on with
-    the others and is silent about these."""
+    """Poll a client, for as long as it lives, for leaderless partitions that cannot be ``done`` (read or written): the
+    client continues with the others without reporting these."""
     import asyncio
 
     loop = asyncio.get_running_loop()
@@ -108,6 +108,6 @@ class LeaderlessReporter:
 
 
 def named(partitions: list[TopicPartition]) -> str:
-    """The first ones by name, and how many more there are."""
+    """The names of the first ones, and the number of the others."""
     more = len(partitions) - NAMED_MAX
     return ", ".join(map(str, partitions[:NAMED_MAX])) + (f" and {more} more" if more > 0 else "")

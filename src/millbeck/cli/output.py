@@ -37,7 +37,7 @@ def output_option(function: F) -> F:
         is_flag=True,
         expose_value=False,
         callback=remember,
-        help="Print tables without the line of headings.",
+        help="Print tables without headings.",
     )
     output = click.option(
         "-o",
@@ -45,7 +45,7 @@ def output_option(function: F) -> F:
         type=click.Choice([TABLE, JSON, YAML]),
         default=TABLE,
         show_default=True,
-        help="How to print the result.",
+        help="The output format.",
     )
     return output(headers(function))
 
@@ -165,7 +165,7 @@ def _cell(value: object) -> str:
 
 
 def yaml_lines(value: object, indent: str = "") -> list[str]:
-    """Block style for non-empty lists and mappings, one line for everything else."""
+    """Lines of YAML: block style for non-empty lists and mappings, one line for everything else."""
     if isinstance(value, Mapping) and value:
         lines: list[str] = []
         for key, each in value.items():

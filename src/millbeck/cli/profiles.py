@@ -1,7 +1,7 @@
-"""Profiles: client settings kept under a name, each in a .properties file that only the user can read.
+"""Profiles: named sets of client settings, each in a .properties file that only the user can read.
 
-``~/.config/millbeck/profiles/NAME.properties`` holds what ``--command-config`` would; ``~/.config/millbeck/profile``
-names the current one.
+``~/.config/millbeck/profiles/NAME.properties`` holds the same settings as a ``--command-config`` file;
+``~/.config/millbeck/profile`` names the current profile.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OPEN_TO_OTHERS: Final = 0o077
 
 @dataclass(frozen=True, slots=True)
 class ProfileStore:
-    """The profiles of a user. Every failure is a `click.ClickException` that says what to do."""
+    """The profiles of a user. Every failure is a `click.ClickException` with a remedy."""
 
     directory: Path
 
@@ -35,7 +35,7 @@ class ProfileStore:
         return sorted(path.name.removesuffix(_SUFFIX) for path in self._profiles.glob(f"*{_SUFFIX}"))
 
     def current(self) -> str | None:
-        """The name that `use` was given last; None if there is none."""
+        """The current profile, as set by `use`; None if there is none."""
         try:
             return self._current.read_text(encoding="utf-8").strip() or None
         except FileNotFoundError:
@@ -46,7 +46,7 @@ class ProfileStore:
     def path(self, name: str) -> Path:
         if _NAME.fullmatch(name) is None:
             raise click.UsageError(
-                f"{name[:80]!r} is no name of a profile: at most 64 letters, digits, '.', '_' and '-', "
+                f"{name[:80]!r} is not a valid profile name: at most 64 letters, digits, '.', '_' and '-', "
                 "the first a letter or digit"
             )
         return self._profiles / f"{name}{_SUFFIX}"
@@ -59,7 +59,7 @@ class ProfileStore:
         try:
             with open(path, encoding="utf-8") as file:
                 if os.fstat(file.fileno()).st_mode & _OPEN_TO_OTHERS:
-                    raise click.ClickException(f"profile {name}: others can read {path}: chmod 600 {path}")
+                    raise click.ClickException(f"profile {name}: other users can read {path}: run chmod 600 {path}")
                 return parse_properties(file.read())
         except FileNotFoundError:
             raise self._missing(name) from None
@@ -71,7 +71,7 @@ class ProfileStore:
 
         path = self.path(name)
         if path.exists() and not replaces:
-            raise click.ClickException(f"there is a profile {name}: give --force to replace it")
+            raise click.ClickException(f"profile {name} exists already: use --force to replace it")
         _write_private(path, properties_text(settings))
 
     def use(self, name: str) -> None:
@@ -106,7 +106,7 @@ class ProfileStore:
 
 
 def _write_private(path: Path, text: str) -> None:
-    """Replace a file by one that only the user can read, whole or not at all."""
+    """Replace a file atomically by one that only the user can read."""
     staged = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -44,6 +44,6 @@ async def progress(text: Callable[[float], str]) -> AsyncIterator[None]:
 
 
 def progress_text(done: int, total: int | None, seconds: float, what: str) -> str:
-    """``1200 of 5000 records, 600/s``."""
+    """A progress text such as ``1200 of 5000 records, 600/s``."""
     of_all = f" of {total}" if total is not None else ""
     return f"{done}{of_all} {what}, {done / seconds if seconds > 0 else 0:.0f}/s"

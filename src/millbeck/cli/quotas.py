@@ -1,4 +1,4 @@
-"""Quotas as words: those that options and arguments name, and those that are shown."""
+"""Parsing and formatting of quotas on the command line."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ SHORT_NAMES: Final[Mapping[str, str]] = {
     "mutations": "controller_mutation_rate",
     "connections": "connection_creation_rate",
 }
-"""The quotas by the words of this command; Kafka's names are taken as well."""
+"""The quotas by this command's short names; Kafka's names are accepted as well."""
 DEFAULT: Final = "default"
 _UNITS: Final[Mapping[str, int]] = {"k": 2**10, "m": 2**20, "g": 2**30}
 
 
 def entity_of(given: Mapping[str, str | None]) -> QuotaEntity:
-    """The entity that the options name. Raises ``UsageError``."""
+    """The quota entity of the options. Raises ``UsageError``."""
     named = {kind.replace("_", "-"): name for kind, name in given.items() if name is not None}
     if not named:
-        raise click.UsageError("say whose: --user, --client-id, both, or --ip")
+        raise click.UsageError("give --user, --client-id, both, or --ip")
     if "ip" in named and len(named) > 1:
         raise click.UsageError("--ip cannot be used together with --user or --client-id")
     return tuple(sorted((kind, None if name == DEFAULT else name) for kind, name in named.items()))
@@ -36,7 +36,7 @@ def entity_of(given: Mapping[str, str | None]) -> QuotaEntity:
 def quota_name(text: str) -> str:
     name = SHORT_NAMES.get(text, text)
     if name not in SHORT_NAMES.values():
-        raise click.UsageError(f"{text} is no quota: use {', '.join(SHORT_NAMES)}")
+        raise click.UsageError(f"{text} is not a quota: use {', '.join(SHORT_NAMES)}")
     return name
 
 

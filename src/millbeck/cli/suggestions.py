@@ -53,7 +53,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def retired_option(*names: str, replacement: str) -> Callable[[F], F]:
-    """Accepts a removed flag, only to fail with a message that names the replacement."""
+    """Adds an option for a removed flag, which fails with a message that names the replacement."""
 
     def refuse(ctx: click.Context, parameter: click.Parameter, value: object) -> None:
         if value is not None:

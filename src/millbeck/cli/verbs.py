@@ -16,7 +16,7 @@ AS_KAFKA: Final = "millbeck.spelled_as_kafka"
 
 
 class Command(click.Command):
-    """A command whose options never take another option as their value, as in ``--topic --partitions 3``."""
+    """A command whose options never take another option as their value: ``--topic --partitions 3`` is an error."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         options = [each for each in self.params if isinstance(each, click.Option)]
@@ -76,7 +76,8 @@ def is_kafka_style(ctx: click.Context) -> bool:
 
 
 def kafka_tool() -> str | None:
-    """The tool of Kafka's in whose name the command runs (see `millbeck.cli.kafka_tools`): output is then Kafka's."""
+    """The name of the Kafka tool as which the command runs (see `millbeck.cli.kafka_tools`); the output then has the
+    format of that tool."""
     ctx = click.get_current_context(silent=True)
     name = None if ctx is None else ctx.find_root().obj
     return name if isinstance(name, str) else None
@@ -88,7 +89,7 @@ def with_verb_first(
     verbs: Mapping[str, object],
     switches: Container[str] = (),
 ) -> list[str]:
-    """The arguments with the verb in front, if it was given as a flag; unchanged if they begin with a verb.
+    """Move a verb given as a flag to the front of the arguments; arguments that begin with a verb are unchanged.
 
     ``switches`` are the options that take no value.
     """

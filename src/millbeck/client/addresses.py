@@ -1,4 +1,4 @@
-"""Parse ``bootstrap.servers``: hosts, with IPv6 literals in brackets, and ports, 9092 by default."""
+"""Parser of ``bootstrap.servers``: host:port pairs, with IPv6 addresses in brackets; the default port is 9092."""
 
 from __future__ import annotations
 

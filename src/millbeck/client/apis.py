@@ -1,4 +1,4 @@
-"""What a client needs to know about an API, taken from the request class alone.
+"""The properties of an API that a client needs, derived from the request class alone.
 
 `wire.api_keys` has the table of all APIs and imports every message for it; a command that sends three types of requests
 should import only those, so the client does not use that table.

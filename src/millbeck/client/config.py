@@ -154,7 +154,7 @@ class ClientConfig(ClientTlsOptions):
         PASSWORD,
         None,
         scope=CLIENT,
-        doc="As in Kafka's clients, instead of sasl.username and sasl.password: a login module with its options. It is "
+        doc="A login module with its options, as in Kafka's clients, instead of sasl.username and sasl.password. It is "
         'parsed, and no class is loaded. tokenauth="true" of ScramLoginModule logs in with a delegation token.',
     )
 

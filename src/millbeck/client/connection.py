@@ -60,7 +60,7 @@ class ConnectionSettings:
 
 
 class Connection(asyncio.Protocol):
-    """Create with `open`, which also negotiates the API versions."""
+    """A connection to one broker. Create it with `open`, which also negotiates the API versions."""
 
     def __init__(self, address: Address, settings: ConnectionSettings) -> None:
         self.address = address
@@ -78,11 +78,11 @@ class Connection(asyncio.Protocol):
         self._tls_failure: TlsFailed | None = None
         self._on_closed: list[Callable[[ApiError], None]] = []
         self._held: list[Callable[[], None]] | None = None
-        """While the connection authenticates again: what is to be sent afterwards."""
+        """Requests held back during a re-authentication, to be sent afterwards."""
         self._renewal: asyncio.TimerHandle | None = None
         self._renewing: asyncio.Task[None] | None = None
         self._has_served = False
-        """Whether the broker has answered a request of the caller's."""
+        """Whether the broker has answered at least one request of the caller."""
         self._is_writable = True
         self.on_writable: Callable[[], None] | None = None
         """Called when the socket becomes writable again."""
@@ -125,7 +125,7 @@ class Connection(asyncio.Protocol):
         self._core.ranges = self.versions.ranges
 
     async def _ask_first(self, message: object, response: type[R], version: int) -> R:
-        """Send a request of the connection's own; the caller bounds the wait."""
+        """Send a request before those of the caller, such as ApiVersions; the caller limits the wait."""
         if self._reason is not None:
             raise self._reason
         reply: asyncio.Future[R] = self._loop.create_future()

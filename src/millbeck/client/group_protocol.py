@@ -37,7 +37,7 @@ def encode_subscription(subscription: ConsumerProtocolSubscription) -> bytes:
 
 
 def decode_subscription(payload: bytes) -> ConsumerProtocolSubscription:
-    """Raises `DecodeError`."""
+    """Decode a subscription. Raises `DecodeError`."""
     return decoder(ConsumerProtocolSubscription, _version_of(payload))(payload, _VERSION_SIZE)[0]
 
 

@@ -130,18 +130,21 @@ class Metadata:
         return self._names_by_id.get(topic_id)
 
     def topic_id(self, name: str) -> Uuid:
-        """`ZERO_UUID` if it is not known."""
+        """The id of a topic; `ZERO_UUID` if it is not known."""
         known = self.topics.get(name)
         return ZERO_UUID if known is None else known.topic_id
 
     def partition(self, topic: str, partition: int) -> PartitionMetadata:
-        """Raises `UnknownTopicOrPartition`, or the error the broker gave for the topic."""
+        """The metadata of a partition. Raises `UnknownTopicOrPartition`, or the error the broker returned for the
+        topic."""
         known = self.topics.get(topic)
         if known is None:
             raise self.errors.get(topic) or UnknownTopicOrPartition(f"topic {topic} is not in the cluster metadata")
         view = known.partitions.get(partition)
         if view is None:
-            raise UnknownTopicOrPartition(f"topic {topic} has {known.partition_count} partitions, not a {partition}")
+            raise UnknownTopicOrPartition(
+                f"topic {topic} has {known.partition_count} partitions, no partition {partition}"
+            )
         return view
 
     def leader(self, topic: str, partition: int) -> BrokerMetadata:

@@ -27,7 +27,7 @@ from millbeck.wire.messages.log_offsets import (
 )
 
 NAMES_BY_ID_FROM: Final = 10
-"""OffsetFetch and OffsetCommit name topics by id from this version on."""
+"""The first version of OffsetFetch and OffsetCommit that identifies topics by id."""
 _GROUPS_FROM: Final = 8
 
 _VERSION_OF_TIMESTAMP: Final = {-3: 7, -4: 8, -5: 9, -6: 11}

@@ -26,7 +26,7 @@ from millbeck.wire.codec import decoder, encoder
 from millbeck.wire.errors import DecodeError, EncodeError
 
 Outcome = Any
-"""The outcome of an exchange: a decoded response, or an `ApiError`."""
+"""The result of a request: a decoded response, or an `ApiError`."""
 
 _CORRELATION_ID_MAX: Final = 0x7FFFFFFF
 _UNSUPPORTED_VERSION: Final = UnsupportedVersion.code.to_bytes(2, "big")
@@ -50,7 +50,7 @@ class InFlightRequest:
         self.response = response
         self.version = version
         self.on_reply = on_reply
-        """Called exactly once."""
+        """The callback for the result, called exactly once."""
         self.deadline_s = deadline_s
         """The caller's timeout."""
         self.limit_s = max(limit_s, deadline_s)

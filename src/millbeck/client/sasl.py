@@ -1,7 +1,7 @@
-"""Authentication of connections by SASL, on the client's side: credentials, and the requests that present them.
+"""SASL authentication of a client's connections: the credentials, and the requests that send them.
 
-The exchange of tokens is `security.sasl`; here it is carried by SaslHandshake and SaslAuthenticate. A broker may limit
-the session's lifetime; the connection then authenticates again before it ends (KIP-368).
+The exchange of tokens is in `security.sasl`; here the tokens are sent in SaslHandshake and SaslAuthenticate requests. A
+broker may limit the session's lifetime; the connection then authenticates again before it ends (KIP-368).
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ R = TypeVar("R")
 
 MECHANISMS: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512)
 RENEWED_AFTER: Final = (0.85, 0.95)
-"""The part of its lifetime after which a session is renewed lies between these, at random, as in Java's client: the
-connections of many clients do not authenticate at the same time."""
+"""The range of the fraction of its lifetime after which a session is renewed; chosen at random, as in Java's client, so
+that many clients do not authenticate at the same time."""
 RENEWED_AFTER_S_MIN: Final = 1.1
 """Brokers refuse to renew a session within its first second."""
 _NONCE_BITS: Final = 160
 _TOKENS_MAX: Final = 10
-"""An exchange of more tokens than any mechanism needs is ended."""
+"""The maximum number of tokens in an exchange, more than any mechanism needs."""
 
 
 class Ask(Protocol):
@@ -62,20 +62,20 @@ class Ask(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslCredentials:
-    """What the connections of one client log in with."""
+    """The credentials with which the connections of one client log in."""
 
     mechanism: str
     begin: Callable[[], Awaitable[ClientExchange]]
-    """A new exchange; it may have to wait for a token."""
+    """Starts a new exchange; it may have to wait for a token."""
     in_thread: Callable[..., Awaitable[Any]]
     randomness: Randomness
     who: str
-    """Who logs in, for messages: ``user alice``."""
+    """The user in messages, such as ``user alice``."""
     settings: str
-    """The settings to look at when it is refused."""
+    """The settings named in the message when the login is refused."""
 
     def renewal_s(self, lifetime_ms: int) -> float:
-        """After which time to authenticate again."""
+        """The time after which to authenticate again, in seconds."""
         lowest, highest = RENEWED_AFTER
         part = lowest + (highest - lowest) * self.randomness.below(1 << 16) / (1 << 16)
         return max(lifetime_ms / 1000 * part, RENEWED_AFTER_S_MIN)

@@ -1,4 +1,5 @@
-"""The TLS of a client: its settings, with librdkafka's names turned into Kafka's, as a context for its connections."""
+"""The TLS context of a client's connections, made from its settings; librdkafka's setting names are converted to
+Kafka's."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class ClientTlsOptions(Section):
         STRING,
         None,
         scope=_CLIENT,
-        doc="The format of the truststore. Accepted for compatibility: the content tells the format.",
+        doc="The format of the truststore. Accepted for compatibility: the format is detected from the content.",
     )
     ssl_truststore_certificates = option(
         "ssl.truststore.certificates",
@@ -73,7 +73,7 @@ class ClientTlsOptions(Section):
         STRING,
         None,
         scope=_CLIENT,
-        doc="The format of the keystore. Accepted for compatibility: the content tells the format.",
+        doc="The format of the keystore. Accepted for compatibility: the format is detected from the content.",
     )
     ssl_keystore_key = option(
         "ssl.keystore.key",
@@ -125,7 +125,8 @@ class ClientTlsOptions(Section):
         STRING,
         None,
         scope=_CLIENT,
-        doc="PEM file with certificate revocation lists, one of which must cover the broker's certificate.",
+        doc="PEM file with certificate revocation lists, which must include one of the issuer of the broker's "
+        "certificate.",
     )
     ssl_enabled_protocols = option(
         "ssl.enabled.protocols",
@@ -141,8 +142,8 @@ class ClientTlsOptions(Section):
         (),
         valid=distinct(),
         scope=_CLIENT,
-        doc="The enabled cipher suites of TLS 1.2 by Java's names; empty: the TLS library's. Those of TLS 1.3 cannot "
-        "be chosen.",
+        doc="The enabled cipher suites of TLS 1.2 by Java's names; empty: the TLS library's defaults. The cipher "
+        "suites of TLS 1.3 cannot be chosen.",
     )
     ssl_endpoint_identification = option(
         "ssl.endpoint.identification.algorithm",

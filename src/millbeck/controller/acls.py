@@ -31,7 +31,7 @@ from millbeck.wire.messages.acls import (
 )
 
 ENTRIES_AT_ONCE: Final = 1000
-"""How many entries are compared in one step."""
+"""The number of entries compared per step."""
 _NAMED_TYPES: Final = tuple(ResourceType)[2:]
 _NAMED_OPERATIONS: Final = tuple(Operation)[2:]
 

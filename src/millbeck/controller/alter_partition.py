@@ -1,9 +1,9 @@
 """AlterPartition: a leader proposes a new ISR.
 
-It is a compare-and-set. The leader names the leader epoch and the partition epoch it knows; unless both are current the
-change is refused, because it was decided on an outdated state. Newer epochs than ours mean that this node is no longer
-the controller. Who comes into the ISR must be active, and be the process that the leader has seen catching up: from
-version 3 on it names each one's broker epoch. A replica in a failed directory is not in sync.
+It is a compare-and-set. The leader sends the leader epoch and the partition epoch that it knows. Unless both are
+current, the change is refused, because it was decided on outdated state; newer epochs mean that this node is no longer
+the active controller. A broker that joins the ISR must be active, and from version 3 on its broker epoch must be the
+one that the leader has seen. A replica in a failed directory cannot be in sync.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ ANY_EPOCH = -1
 def alter_partition(
     image: MetadataImage, rules: ConfigRules, request: AlterPartitionRequest
 ) -> Steps[Result[AlterPartitionResponse]]:
-    """Change or refuse each partition separately; `StaleBrokerEpoch` if the leader's process is not registered."""
+    """Change or refuse each partition separately. Raises `StaleBrokerEpoch` if the broker epoch is not the registered
+    one."""
     check_broker_epoch(image, request.broker_id, request.broker_epoch)
     elections = ElectionContext(image, rules)
     records: list[MetadataRecord] = []
@@ -59,7 +60,7 @@ def alter_partition(
                 if topic is None:
                     raise UnknownTopicId
                 if (asked.topic_id, index) in changed:
-                    raise InvalidUpdateVersion("The partition is named twice.")
+                    raise InvalidUpdateVersion("The partition is listed twice in the request.")
                 answer, new_records = _alter_one(image, elections, topic, request.broker_id, partition)
                 records += new_records
                 changed[(asked.topic_id, index)] = None
@@ -108,7 +109,7 @@ def _alter_one(
 
 def _check_epochs(partition: PartitionRegistration, broker_id: int, asked: AlterPartitionPartition) -> None:
     if asked.leader_epoch > partition.leader_epoch or asked.partition_epoch > partition.partition_epoch:
-        raise NotController("The leader knows of changes that this controller has not made.")
+        raise NotController("The request has a newer epoch than this controller knows.")
     if asked.leader_epoch < partition.leader_epoch:
         raise FencedLeaderEpoch
     if broker_id != partition.leader:
@@ -119,21 +120,25 @@ def _check_epochs(partition: PartitionRegistration, broker_id: int, asked: Alter
 
 def _check_isr(partition: PartitionRegistration, isr: Sequence[int], recovery_state: int) -> None:
     if not isr or len(dict.fromkeys(isr)) != len(isr) or any(member not in partition.replicas for member in isr):
-        raise InvalidRequest(f"{list(isr)} can not be in sync; the replicas are {list(partition.replicas)}.")
+        raise InvalidRequest(
+            f"The ISR {list(isr)} has brokers that are not replicas; the replicas are {list(partition.replicas)}."
+        )
     if partition.leader not in isr:
-        raise InvalidRequest("A leader is in sync with itself.")
+        raise InvalidRequest("The ISR must contain the leader.")
     if recovery_state not in (RECOVERED, RECOVERING):
         raise InvalidRequest(f"Unknown leader recovery state {recovery_state}.")
     if recovery_state == RECOVERING and len(isr) > 1:
-        raise InvalidRequest("While the leader recovers from an unclean election, the ISR is the leader alone.")
+        raise InvalidRequest(
+            "While the leader recovers from an unclean election, the ISR must contain only the leader."
+        )
     if recovery_state == RECOVERING and partition.leader_recovery_state == RECOVERED:
-        raise InvalidRequest("A leader that has recovered does not begin again.")
+        raise InvalidRequest("The leader recovery state cannot change from RECOVERED to RECOVERING.")
 
 
 def _check_eligible(cluster: ClusterImage, partition: PartitionRegistration, members: Sequence[BrokerState]) -> None:
     for member in members:
         broker = cluster.brokers.get(member.broker_id)
         if broker is None or not broker.is_active or member.broker_epoch not in (ANY_EPOCH, broker.epoch):
-            raise IneligibleReplica(f"Broker {member.broker_id} is gone, not active, or another process by now.")
+            raise IneligibleReplica(f"Broker {member.broker_id} is not registered, not active, or has restarted since.")
         if not broker.has_online(partition.directory(member.broker_id)):
             raise IneligibleReplica(f"The directory of the replica on broker {member.broker_id} is offline.")

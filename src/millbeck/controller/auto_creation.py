@@ -1,4 +1,4 @@
-"""Auto-created and internal topics."""
+"""Requests to create auto-created and internal topics."""
 
 from __future__ import annotations
 

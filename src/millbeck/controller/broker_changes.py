@@ -1,9 +1,9 @@
 """The partition changes when a broker is fenced, unfenced or unregistered, shuts down, or loses a directory.
 
-Each function returns records, with the broker's own change among them, and changes nothing. The broker's change comes
-where Kafka puts it: a broker is taken out of its partitions before it is fenced, and given leadership after it is back.
-All are decided on the image as it is; `after` is for what must see the effect of what came before. What goes over all
-partitions is done in steps.
+Each function returns records, including the change of the broker's registration, and changes nothing. The order is
+Kafka's: a broker is removed from its partitions before it is fenced, and elected leader after it is unfenced. All
+decisions are based on the image they get; `after` makes the image that includes earlier records of the same decision.
+Passes over all partitions are done in steps.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BEGIN_SHUTDOWN = 1
 
 
 def check_broker_epoch(image: MetadataImage, broker_id: int, epoch: int) -> BrokerRegistration:
-    """The broker's registration; `StaleBrokerEpoch` if another process, or none, is registered with the id."""
+    """The broker's registration. Raises `StaleBrokerEpoch` if the id is registered with another epoch or not at all."""
     broker = image.cluster.broker(broker_id)
     if broker is None:
         raise StaleBrokerEpoch(f"No broker registration found for broker id {broker_id}")
@@ -51,9 +51,9 @@ def records_for_partial_fencing(
 ) -> Steps[list[MetadataRecord]]:
     """As `fenced`, for a limited number of partitions; the broker itself is fenced with the last ones.
 
-    Each partition's change is right by itself, and until the broker is fenced it only loses what a broker that is still
-    alive wins back: its place among the replicas in sync, and by `regained` the partitions that no other replica can
-    lead. So between two parts anything else may be decided, and the next part is decided on that.
+    Each partition's change is valid on its own. Until the broker is fenced, it only loses what a broker that is still
+    alive gets back: its place in ISRs, and by `regained` the partitions that no other replica can lead. So other
+    decisions may be made between two parts, and the next part is based on them.
     """
     broker_id, tracks = broker.broker_id, image.features.tracks_eligible_leaders
     left = find_partitions(
@@ -109,11 +109,11 @@ def records_for_controlled_shutdown(
 def restarted(
     image: MetadataImage, rules: ConfigRules, broker_id: int, *, is_clean: bool
 ) -> Steps[list[MetadataRecord]]:
-    """A new process registered with the id: partitions of the old one get other leaders, or none until the broker is
-    unfenced.
+    """Handle a registration of a new process: partitions led by the old process get other leaders, or none until the
+    broker is unfenced.
 
-    After an unclean end the new process may lack what the old one acknowledged: then it is neither in sync nor
-    eligible anywhere. Where eligible leaders are not tracked it makes no difference.
+    After an unclean shutdown the new process may lack records that the old one acknowledged, so it is neither in sync
+    nor eligible for any partition. Where eligible leaders are not tracked, this makes no difference.
     """
     return (yield from (_without if is_clean else _forgotten)(image, rules, broker_id))
 
@@ -157,7 +157,7 @@ def leads_any(image: MetadataImage, broker_id: int) -> bool:
 
 
 def after(image: MetadataImage, records: list[MetadataRecord]) -> Steps[MetadataImage]:
-    """The image after the first records of a decision, on which the rest is decided."""
+    """The image that includes the first records of a decision, for its remaining part."""
     if not records:
         return image
     fold = IncrementalReplay(image)

@@ -1,16 +1,17 @@
 """The lifecycle of brokers in the controller: registration, fencing and unfencing, shutdown, session expiry.
 
-Theory of operation. A broker registers and is fenced. Its heartbeats say how far it has replayed the metadata log, and
-what it wants. The legal moves, each made by a heartbeat but the last:
+Theory of operation. A broker registers and is fenced. Its heartbeats contain the offset up to which it has replayed the
+metadata log, and the state it wants. The transitions, each caused by a heartbeat except the last:
 
-- fenced → unfenced when it does not want to be fenced and has seen its own registration;
+- fenced → unfenced when it does not want to be fenced and has replayed its own registration;
 - unfenced → fenced when it wants to be;
-- unfenced → shutting down when it wants to end and leads anything: its leaders are moved, it leaves the ISRs;
-- shutting down → may end, when it leads nothing and every active broker has replayed the hand-over;
-- fenced, or unfenced and leading nothing → may end at once when it wants to;
+- unfenced → shutting down when it wants to shut down and leads partitions: leadership is moved and it leaves the ISRs;
+- shutting down → may shut down, when it leads no partition and every active broker has replayed the leader changes;
+- fenced, or unfenced and leading no partition → may shut down at once when it wants to;
 - unfenced or shutting down → fenced when its session expires.
 
-A broker that may end is fenced with the same answer. Directories that a heartbeat reports lost lose their leaders too.
+A broker that may shut down is fenced with the same response. Replicas in directories that a heartbeat reports as failed
+lose their leadership too.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from millbeck.metadata.records import BrokerRegistrationChangeRecord, MetadataRe
 from millbeck.wire.messages.nodes import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 FENCED_AT_ONCE_MAX: Final = 500
-"""Partitions that lose a silent broker in one decision: some five milliseconds of work."""
+"""The maximum number of partitions that a broker without heartbeats is removed from in one decision: about five
+milliseconds of work."""
 
 
 class BrokerState(Enum):
@@ -42,7 +44,7 @@ class BrokerState(Enum):
 
 
 class BrokerLifecycle:
-    """``tracker`` is set while this node is the active controller."""
+    """The brokers' lifecycle; ``tracker`` is set while this node is the active controller."""
 
     def __init__(self, options: ControllerOptions, rules: ConfigRules) -> None:
         self._options = options
@@ -59,7 +61,8 @@ class BrokerLifecycle:
     def register(
         self, image: MetadataImage, registration: NodeRegistration, *, now_ms: int | None, has_live_session: bool
     ) -> Steps[Result[BrokerRegistration]]:
-        """Register a broker. With ``now_ms`` a process whose session has not expired keeps its id."""
+        """Register a broker. With ``now_ms``, an id whose session has not expired cannot be registered by another
+        process."""
         tracker = self.tracker
         existing = image.cluster.broker(registration.node_id)
         if tracker is not None and existing is not None and now_ms is not None:
@@ -94,10 +97,10 @@ class BrokerLifecycle:
         return Result(response=None, records=records, is_atomic=False)
 
     def fence_stale(self, image: MetadataImage, broker: BrokerRegistration, now_ms: int) -> Steps[Result[int]]:
-        """Fence a broker whose session has expired, or begin to; returns its id.
+        """Fence a broker whose session has expired, or begin to fence it; returns its id.
 
-        One at a time: the next is decided on what the first one's end has made of the cluster. A broker with more
-        partitions than can be decided on in a few milliseconds stays the stale one until it has none in sync.
+        Brokers are fenced one at a time: the next decision is based on the result of the one before. A broker with more
+        partitions than fit in one decision remains the stale broker until it has left all ISRs.
         """
         tracker = self._active_tracker()
         contact_ms = tracker.last_contact_ms(broker, now_ms)
@@ -118,9 +121,10 @@ class BrokerLifecycle:
     def reply_to_unchanged(
         self, committed: MetadataImage, image: MetadataImage, request: BrokerHeartbeatRequest, now_ms: int
     ) -> BrokerHeartbeatResponse | None:
-        """The reply to a heartbeat that changes nothing; None when it needs a decision, or says what is not committed.
+        """The response to a heartbeat that changes nothing; None when it needs a decision, or when its response would
+        contain uncommitted state.
 
-        It tells what the broker's registration says, which is the same in both images, and nothing of partitions.
+        The response depends only on the broker's registration, which is the same in both images, and not on partitions.
         """
         tracker, broker = self._active_tracker(), image.cluster.broker(request.broker_id)
         if (

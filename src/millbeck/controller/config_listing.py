@@ -24,7 +24,7 @@ def list_config_resources(
         asked = [ResourceType.CLIENT_METRICS]
     unknown = sorted({number for number in asked if number not in _LISTABLE})
     if unknown:
-        error = UnsupportedVersion(f"Config resources of type {unknown[0]} can not be listed.")
+        error = UnsupportedVersion(f"Config resources of type {unknown[0]} cannot be listed.")
         return ListConfigResourcesResponse(error_code=error.code)
     found = [
         ConfigResource(resource_name=name, resource_type=resource_type)

@@ -1,9 +1,9 @@
-"""Which options may be set on what, and to which values: the controller's view of the declared options.
+"""The rules for dynamic configs: which options may be set on which resource, and to which values.
 
-The controller is handed a `ConfigRules`; `OptionRules` is the one made of option declarations. Topic and group options
-must be declared and valid. Broker options may be set only where they can change while the broker runs; undeclared names
-are stored, since they may belong to a plugin. Further checks (an option that a release refuses by name, values that
-contradict each other) come in from outside.
+`ConfigRules` is the interface that the controller uses; `OptionRules` implements it from the option declarations. Topic
+and group options must be declared and valid. Broker options may be set only if they can change while the broker runs;
+undeclared names are stored, since they may belong to a plugin. Further checks (unsupported options, contradicting
+values) are passed in by the server.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from millbeck.metadata.image import ConfigResource, ConfigsImage, ResourceType
 from millbeck.wire.messages.topics import CreatableTopicConfigs
 
 ConfigCheck = Callable[[ConfigResource, Mapping[str, str], Collection[str]], None]
-"""Raises an `ApiError` for options that a resource may not have; it sees all as they would be, and which are set."""
+"""Raises an `ApiError` for invalid options of a resource; gets all options as they would be, and the ones that are set.
+"""
 
 
 class ConfigRules(Protocol):
     isolation: Isolation
-    """Notes what goes wrong for one partition, broker or duty of the controller while the others go on."""
+    """Records failures of one partition, broker or periodic task, while the others continue."""
 
     def check(self, resource: ConfigResource, options: Mapping[str, str], changed: Sequence[str]) -> None:
         """Raise `ApiError` if ``options``, of which ``changed`` are new, are invalid for the resource."""
@@ -42,7 +43,8 @@ class ConfigRules(Protocol):
 
 
 class OptionRules:
-    """The rules derived from option declarations; ``static`` are the settings in the file of node ``node_id``."""
+    """The rules derived from option declarations; ``static`` has the settings in the properties file of node
+    ``node_id``."""
 
     def __init__(
         self,

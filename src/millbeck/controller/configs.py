@@ -1,7 +1,7 @@
 """AlterConfigs and IncrementalAlterConfigs: dynamic options of topics, brokers and groups.
 
 AlterConfigs replaces all options of a resource; IncrementalAlterConfigs sets, deletes, appends to and removes from
-single options. Either way each resource succeeds or fails as a whole, apart from the others in the request.
+single options. In both, each resource of the request succeeds or fails as a whole, independently of the others.
 """
 
 from __future__ import annotations

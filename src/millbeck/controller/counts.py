@@ -11,7 +11,7 @@ from millbeck.metadata.records import NO_LEADER
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerCounts:
-    """Named like Kafka's metrics."""
+    """The counts, named like Kafka's metrics."""
 
     active_brokers: int
     fenced_brokers: int
@@ -48,9 +48,9 @@ class ElectionCounts:
 
     elections: int
     unclean: int
-    """Neither in sync nor eligible before: records may be lost."""
+    """Elections of replicas that were neither in sync nor eligible: records may be lost."""
     from_eligible: int
-    """Not in sync, but known to have everything that was acknowledged (KIP-966)."""
+    """Elections of replicas that were not in sync but eligible: they have all acknowledged records (KIP-966)."""
 
 
 def elections_in(changed: Iterable[tuple[TopicImage, int, PartitionRegistration]]) -> ElectionCounts:

@@ -35,7 +35,7 @@ from millbeck.wire.messages.authentication import (
 )
 
 TOKENS_AT_ONCE: Final = 200
-"""How many tokens are compared in one step: each costs an HMAC."""
+"""The number of tokens compared per step; each comparison computes an HMAC."""
 
 
 class DelegationTokenControl:
@@ -53,7 +53,7 @@ class DelegationTokenControl:
         now_ms: int,
         randomness: Randomness,
     ) -> Result[CreateDelegationTokenResponse]:
-        """A token of the owner that the request names, by default of the requester."""
+        """Create a token for the owner that the request names, by default for the requester."""
         self._check_enabled(image)
         owner = owner_of(request, requester)
         if not owner.type or any(each.principal_type != USER_TYPE for each in request.renewers):
@@ -105,7 +105,7 @@ class DelegationTokenControl:
     def expire(
         self, image: MetadataImage, request: ExpireDelegationTokenRequest, *, requester: Principal, now_ms: int
     ) -> Steps[Result[ExpireDelegationTokenResponse]]:
-        """A negative period removes the token at once."""
+        """Set a token's expiration time; a negative period removes the token at once."""
         self._check_enabled(image)
         token_id, token = yield from self._token(image, request.hmac)
         if not may_renew(token, requester.text):

@@ -33,7 +33,8 @@ class _TopicOptions(NamedTuple):
 
 
 class ElectionContext:
-    """``removed`` and ``unclean`` cannot lead; ``added`` can, although it is fenced in the image."""
+    """The context of elections: brokers in ``removed`` and ``unclean`` cannot lead; the broker ``added`` can, although
+    it is fenced in the image."""
 
     def __init__(
         self,
@@ -66,7 +67,8 @@ class ElectionContext:
         self._by_topic: dict[str, _TopicOptions] = {}
 
     def change(self, topic: TopicImage, partition: PartitionRegistration) -> PartitionChange:
-        """A change that starts from the current state; unclean elections as the topic allows."""
+        """A change that starts from the partition's current state, with unclean elections if the topic's config allows
+        them."""
         options = self.options_of(topic.name)
         return PartitionChange(
             partition, self._context, min_insync_replicas=options.min_insync_replicas, election=options.election
@@ -126,8 +128,8 @@ def find_partitions(
 ) -> Iterator[TopicPartitionRegistration | None]:
     """Yield the partitions for which ``holds`` is true, by name, and None after each thousand examined.
 
-    All partitions are looked at. That is a few milliseconds for ten thousand, and asked for only when a broker or a
-    directory comes or goes; an index would have to be kept up with every change of every ISR.
+    All partitions are examined. That takes a few milliseconds for ten thousand partitions, and is needed only when a
+    broker or directory is added or fails; an index would have to be updated with every ISR change.
     """
     count = 0
     for name in sorted(image.topics.by_name):

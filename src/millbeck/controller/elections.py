@@ -1,8 +1,8 @@
 """ElectLeaders, preferred leader election, and unclean elections by timer.
 
-A leader is also elected whenever its partition changes (`partition_change`); this is about the rest: ElectLeaders, the
-return of leadership to preferred replicas, and partitions that nobody may lead but by an unclean election that has been
-allowed since.
+Leaders are also elected whenever a partition changes (`partition_change`). This module handles the other cases:
+ElectLeaders, moving leadership back to preferred replicas, and leaderless partitions for which unclean elections have
+been allowed since.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from millbeck.wire.messages.replicas import (
 )
 
 ELECTION_COUNT_MAX = 1000
-"""How many leaders one turn of a timer moves."""
+"""The maximum number of leaders moved per timer expiration."""
 
 
 class ElectionType(IntEnum):

@@ -38,8 +38,8 @@ def records_for_untracking(image: MetadataImage) -> list[MetadataRecord]:
         for index, partition in image.topics.by_name[name].partitions.items():
             if not partition.isr:
                 raise InvalidUpdateVersion(
-                    f"Invalid update version 0 for feature {ELIGIBLE_LEADER_REPLICAS_VERSION}. Nobody is in sync for "
-                    f"{name}-{index}: who may lead it would be forgotten."
+                    f"Invalid update version 0 for feature {ELIGIBLE_LEADER_REPLICAS_VERSION}. {name}-{index} has "
+                    "no in-sync replica: the replicas that are eligible to lead it would be lost."
                 )
     return [ClearElrRecord(topic_name=ALL_TOPICS)]
 
@@ -59,8 +59,8 @@ def records_for_option(
 ) -> list[MetadataRecord]:
     """The records that follow a change of the option: eligible leaders are removed.
 
-    Where the ISR is empty nothing has been committed since: they stay, because no other replica could lead. Kafka has
-    one record for all, which can not tell them apart.
+    Where the ISR is empty, nothing has been committed since: the eligible leaders are kept, because no other replica
+    could lead. Kafka writes one record for all topics, which cannot make this distinction.
     """
     before = image.configs.of(resource).get(MIN_INSYNC_REPLICAS)
     if MIN_INSYNC_REPLICAS not in changes or before == changes[MIN_INSYNC_REPLICAS]:

@@ -1,9 +1,9 @@
-"""UpdateFeatures: the levels that the cluster's nodes agree to work at go up, and within limits down.
+"""UpdateFeatures: upgrades, and within limits downgrades, of the cluster's feature levels.
 
-All updates of a request are made or none. A level must be known to every registered broker and controller, and every
-voter must have registered, since one that has not may not know it. ``metadata.version`` goes down only to where nothing
-is lost; forcing it is not supported. ``kraft.version`` is the quorum's own: it is checked here, kept in its control
-records, and never goes down.
+All updates of a request are made or none. A level must be supported by every registered broker and controller, and
+every voter must have registered. ``metadata.version`` can be downgraded only if no metadata is lost; a forced downgrade
+is not supported. ``kraft.version`` belongs to the quorum: it is validated here, stored in the quorum's control records,
+and never decreases.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class QuorumFeatures:
     kraft_version: int = 0
     voters: Sequence[int] = ()
     node_id: int | None = None
-    """This node, which need not have registered: what it supports is known."""
+    """The id of this node, which need not have registered, because its supported features are known."""
 
 
 def update_features(
@@ -113,7 +113,7 @@ def _check(
     if level >= before:
         return
     if feature == KRAFT_VERSION:
-        raise _invalid(feature, level, f"It is at version {before}, and never goes back.")
+        raise _invalid(feature, level, f"Its version is {before} and cannot be decreased.")
     if feature == METADATA_VERSION and downgrade_loses_metadata(before, level):
         raise InvalidUpdateVersion(
             f"Invalid metadata.version {level}. "

@@ -1,12 +1,12 @@
 """Broker sessions: the active controller's in-memory state of heartbeats.
 
 This is the only state of the controller that is not in the metadata log. A controller that becomes active starts a new
-session for every broker; the sessions are dropped when it is no longer active. It never reads a clock; times are
-those of the monotonic one, in milliseconds. Whether a broker is fenced is the image's to say, and a fenced one has no
-session: it neither keeps its id from a new process nor can it expire.
+session for every broker; the sessions are dropped when it is no longer active. It never reads a clock; times are in
+milliseconds of a monotonic clock. Whether a broker is fenced is in the metadata image. A fenced broker has no session
+that could expire, and a new process may register with its id.
 
-A heartbeat counts as contact when it arrives (`touch`), not when its turn comes among the decisions: a controller that
-is busy, or whose appends are slow, does not fence brokers that are alive.
+A heartbeat counts as contact when it arrives (`touch`), not when it is processed: a busy controller, or one whose
+appends are slow, does not fence live brokers.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class HeartbeatTracker:
         return not broker.is_fenced and self._session(broker, now_ms).shutdown_offset is not None
 
     def can_shut_down(self, image: MetadataImage, broker: BrokerRegistration, now_ms: int) -> bool:
-        """Whether all active brokers have replayed that this one leads no partitions."""
+        """Whether all active brokers have replayed the records that moved leadership away from this broker."""
         offset = self._session(broker, now_ms).shutdown_offset
         if offset is None:
             return False
@@ -110,7 +110,8 @@ class HeartbeatTracker:
     # Expiry.
 
     def fencing_begun(self, broker_id: int) -> None:
-        """Note that fencing has begun: some partitions are reassigned, and a heartbeat may arrive before the rest."""
+        """Record that fencing has begun: some partitions have other leaders, and a heartbeat may arrive before the rest
+        follows."""
         session = self._sessions.get(broker_id)
         if session is not None:
             session.is_partly_fenced = True

@@ -1,10 +1,10 @@
-"""The controller: decides every change of the cluster.
+"""The controller: decides all changes of the cluster metadata.
 
-A decision is a function of the latest appended image and a request; it returns records and the response, and
-changes nothing but the memory of heartbeats; a decision that raises an `ApiError` has not changed that either. The
-first record gets the offset ``image.offset + 1``. The driver appends the records, makes the next image of them, and
-sends the reply once they are committed; decisions that came after it already saw that image. Each concern has a module
-of its own; this class only holds what they share and is what the server talks to. Who may ask is for the handlers.
+A decision is a function of the latest appended image and a request. It returns records and the response, and changes
+only the in-memory state of heartbeats; one that raises an `ApiError` changes nothing. The first record gets the offset
+``image.offset + 1``. The driver appends the records, builds the next image from them, and sends the response when they
+are committed; later decisions are based on that image. Each area has a module of its own; this class holds what they
+share and is the interface for the server. Authorization is done by the request handlers.
 
 The active controller also performs periodic tasks. While the controller is active, the driver waits until
 `next_task_ms`, calls `task_begun` and submits `periodic_task`, again at once while that returns True.
@@ -179,10 +179,11 @@ class Controller:
         now_ms: int | None = None,
         has_live_session: bool = False,
     ) -> Steps[Result[int]]:
-        """The broker's epoch; it begins fenced.
+        """Register a broker; returns its epoch. The broker starts fenced.
 
-        With ``now_ms`` a process with an active session keeps the id (`DuplicateBrokerRegistration`); without, it is
-        known to be gone: a node that is its own controller holds the lock on its directories.
+        With ``now_ms``, `DuplicateBrokerRegistration` is raised while another process with this id has an active
+        session. Without it, that process is known to have ended: a node that is its own controller holds the lock of
+        its directories.
         """
         result = yield from self._brokers.register(
             image, registration, now_ms=now_ms, has_live_session=has_live_session

@@ -1,9 +1,8 @@
 """Registration of brokers and controllers.
 
-A broker's epoch is the offset of the record that registered it, so a decision needs to know where its records will be:
-the image it is made on stands for everything appended, and its first record is at ``image.offset + 1``. The record of
-the registration therefore comes first, and what the end of the broker's previous process means for partitions after it,
-in the same batch.
+A broker's epoch is the offset of the record that registered it. So a decision needs to know the offset of its first
+record, which is ``image.offset + 1``: the image includes everything appended. The registration record comes first, and
+the partition changes caused by the end of the broker's previous process follow in the same batch.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ METADATA_VERSION_NOT_FINALIZED = 1
 class NodeRegistration:
     """The registration request of a process.
 
-    ``previous_broker_epoch`` is the epoch of the last clean shutdown, -1 for none; None is
-    for processes too old to say, which are believed. ``cluster_id`` None is not checked.
+    ``previous_broker_epoch`` is the epoch of the last clean shutdown, -1 for none. It is None for older versions, which
+    are assumed to have shut down cleanly. ``cluster_id`` None is not checked.
     """
 
     node_id: int
@@ -63,9 +62,10 @@ def register_broker(
     cluster_id: str | None = None,
     has_live_session: bool = False,
 ) -> Steps[Result[BrokerRegistration]]:
-    """The broker as registered; it begins fenced. ``has_live_session``: the registered process has an active session.
+    """Register a broker, fenced; returns its registration. ``has_live_session``: the registered process has an active
+    session.
 
-    The same process may register again, to say something else about itself: its epoch and state stay.
+    The same process may register again with other properties: its epoch and state are kept.
     """
     if None not in (cluster_id, registration.cluster_id) and cluster_id != registration.cluster_id:
         raise InconsistentClusterId(f"Expected cluster ID {cluster_id}, but got cluster ID {registration.cluster_id}")
@@ -73,8 +73,8 @@ def register_broker(
     is_same = existing is not None and existing.incarnation_id == registration.incarnation_id
     if has_live_session and not is_same:
         raise DuplicateBrokerRegistration(
-            f"Another broker is registered with broker id {registration.node_id}, and it is alive. After a restart "
-            "this ends by itself when the session of the previous process expires."
+            f"Another broker is registered with broker id {registration.node_id}, and its session is active. "
+            "After a restart, the registration succeeds when the session of the previous process has expired."
         )
     _check_endpoints(registration)
     _check_directories(image, registration)
@@ -126,9 +126,9 @@ def register_controller(image: MetadataImage, registration: NodeRegistration) ->
 
 def _check_endpoints(registration: NodeRegistration) -> None:
     if not registration.endpoints:
-        raise InvalidRegistration("A broker must say where it listens.")
+        raise InvalidRegistration("A broker must have at least one listener.")
     if len({endpoint.listener for endpoint in registration.endpoints}) != len(registration.endpoints):
-        raise InvalidRegistration("A broker listens twice under one listener name.")
+        raise InvalidRegistration("A broker has two listeners with the same name.")
 
 
 def _check_directories(image: MetadataImage, registration: NodeRegistration) -> None:

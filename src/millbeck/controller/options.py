@@ -1,4 +1,4 @@
-"""The controller's part of the server's configuration."""
+"""The options of the controller, set from the server's configuration."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ControllerOptions:
     replication_factor_default: int = 1
     delete_topics: bool = True
     cluster_id: str | None = None
-    """A broker that names another cluster is refused; None takes any."""
+    """The cluster id; registrations with another one are refused. None accepts any."""
     session_timeout_ms: int = 9000
     """``broker.session.timeout.ms``."""
     rebalances_leaders: bool = True

@@ -1,20 +1,20 @@
 """A change of one partition's ISR, leader and epochs, as one record or none.
 
-Whatever makes a partition change (a broker fenced or back, an ISR reported by its leader, a move, an election) sets
-what it wants on a `PartitionChange`, and `build` works out what follows from that, always in this order:
+A caller (fencing or unfencing a broker, AlterPartition, a reassignment, an election) sets the desired values on a
+`PartitionChange`. Then `build` derives the rest, always in this order:
 
-1. A move whose new replicas are all in sync is complete: the replicas that were leaving are gone.
-2. Eligible leaders (KIP-966). While fewer than ``min.insync.replicas`` are in sync nothing new is committed, so a
-   replica that leaves the ISR without data loss still has everything that is: it is remembered as eligible. A replica
-   that lost its unsynced end is not. With enough replicas in sync there are none to remember.
-3. Election. A leader that still may lead stays. Otherwise the first replica in order of preference that can lead and is
-   in sync, or eligible if the ISR is empty. When neither kind is left the last leader may lead again, and where unclean
-   elections are allowed any live replica may: then what only others had is lost, the ISR is the new leader alone, and
-   the partition is recovering until its leader says otherwise.
-4. Epochs. Naming a leader raises the leader epoch, so a leader is named when it changes, when replicas are taken away
-   (what they still fetch must be refused), and for old brokers when the ISR shrinks; never otherwise.
+1. A reassignment whose new replicas are all in sync is complete: the replicas to be removed are removed.
+2. Eligible leaders (KIP-966). While fewer than ``min.insync.replicas`` are in sync, nothing new is committed. So a
+   replica that leaves the ISR without data loss still has everything committed and is recorded as eligible; a replica
+   that lost unflushed data is not. With enough replicas in sync there are no eligible leaders.
+3. Election. The leader stays if it still may lead. Otherwise the first replica in order of preference is elected that
+   may lead and is in sync, or eligible if the ISR is empty. If there is neither, the last known leader may lead again;
+   and where unclean elections are allowed, any live replica may. An unclean election loses the records that only other
+   replicas had: the ISR is the new leader alone, and the partition is recovering until its leader reports otherwise.
+4. Epochs. A record with a leader increments the leader epoch. So it contains the leader only when the leader changes,
+   when replicas are removed (whose fetches must then be refused), and for old brokers when the ISR shrinks.
 
-The last leader is kept in the field of the last known eligible leaders while the ISR is empty.
+While the ISR is empty, the last leader is stored in the field of the last known eligible leaders.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ class ElectionMode(Enum):
     """Which replicas an election may choose."""
 
     PREFERRED = "preferred"
-    """As ONLINE, but prefers the first replica, even if another one leads now."""
+    """Like ONLINE, but elect the preferred replica even if another one leads now."""
     ONLINE = "online"
-    """The leader stays if it can; else somebody who lost nothing."""
+    """Keep the leader if it may lead; otherwise elect a replica that is in sync or eligible."""
     UNCLEAN = "unclean"
-    """As ONLINE, or any live replica if there is none."""
+    """Like ONLINE, but elect any live replica if there is no other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeContext:
-    """Shared by the changes of one decision. ``is_acceptable_leader`` ignores the state of directories."""
+    """The context shared by the changes of one decision. ``is_acceptable_leader`` ignores the state of directories."""
 
     cluster: ClusterImage
     metadata_version: int
@@ -57,7 +57,7 @@ class ChangeContext:
 
 
 class PartitionChange:
-    """Set the attributes to change, then call `build` once."""
+    """One partition change: set the attributes to change, then call `build` once."""
 
     __slots__ = (
         "_context",

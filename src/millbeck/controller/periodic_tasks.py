@@ -1,13 +1,14 @@
 """Periodic tasks of the active controller: expire sessions, move leadership to preferred replicas, unclean elections.
 
-The first task sets the options that finalized features depend on, which a new cluster does not have yet.
-It never reads a clock. The driver asks when to come back (`next_ms`), comes, and carries out one duty after another
-(`step`) until none is due. It is asked to come several times within a session, so that it is known when it was not
-running: then no heartbeat could arrive, and sessions are extended by that time. A paused controller does not fence the
-whole cluster when it wakes, and a broker that is gone is still noticed after its session and the pause.
+The first task sets the options that finalized features depend on, which a new cluster does not have yet. This module
+never reads a clock. The driver asks for the time of the next step (`next_ms`), and then calls `step` until no task is
+due. Steps are requested several times per session timeout, which shows whether the controller was not running in
+between. No heartbeat could arrive in that time, so all sessions are extended by it. A paused controller therefore does
+not fence the whole cluster when it resumes, and a failed broker is still fenced after its session timeout plus the
+pause.
 
-A duty that fails does not stop the others, nor a broker that can not be fenced the other brokers' sessions: it is left
-alone for five seconds, and counted (`ConfigRules.isolation`).
+A task that fails does not stop the others, and a broker that cannot be fenced does not stop the fencing of others. The
+failure is counted, and the task is retried after five seconds (`ConfigRules.isolation`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ TICKS_PER_SESSION: Final = 4
 RETRY_MS: Final = 5000
 
 Task = str | int
-"""One of those below, or to fence the broker with that id."""
+"""A periodic task: one of the constants below, or a broker id, for fencing that broker."""
 BEGIN: Final = "begin"
 BALANCE: Final = "balance leaders"
 UNCLEAN: Final = "unclean elections"
@@ -55,7 +56,7 @@ class PeriodicTasks:
         self._unclean_ms = now_ms + self._options.unclean_election_interval_ms
 
     def next_ms(self, image: MetadataImage, now_ms: int) -> int:
-        """When `step` is to be called."""
+        """The time at which `step` must be called next."""
         tracker = self._brokers.tracker
         if tracker is None:
             raise NotController
@@ -72,10 +73,10 @@ class PeriodicTasks:
         return self._expected_ms
 
     def begun(self, now_ms: int) -> None:
-        """The driver has submitted a step; `step` is called later, in order with other decisions.
+        """The driver has submitted a step; `step` is called later, after earlier decisions.
 
-        Only what it is late by now is time in which the controller was not running: while `step` waits for its turn
-        heartbeats arrive and count, and a broker that is gone must not be given that time as well.
+        Only the delay up to now counts as time in which the controller was not running. While `step` is queued,
+        heartbeats arrive and count, so a failed broker must not get that time as well.
         """
         tracker, expected_ms = self._brokers.tracker, self._expected_ms
         self._expected_ms = None
@@ -116,7 +117,7 @@ class PeriodicTasks:
         self._waiting_ms[self._doing] = now_ms + RETRY_MS
 
     def _attempt(self, task: Task, steps: Steps[Result[bool]], now_ms: int) -> Steps[Result[bool] | None]:
-        """The decision of a task; None if it failed, and then it is retried later."""
+        """Run a task; returns its decision, or None if it failed and is retried later."""
         self._doing = task
         result = yield from self._rules.isolation.run_steps(("periodic task", task), steps)
         if result is None:
@@ -124,7 +125,7 @@ class PeriodicTasks:
         return result
 
     def _waiting(self, now_ms: int) -> dict[Task, int]:
-        """The failed tasks that are not retried before a time."""
+        """The failed tasks with the time of their next attempt."""
         for task in [task for task, until_ms in self._waiting_ms.items() if until_ms <= now_ms]:
             del self._waiting_ms[task]
         return self._waiting_ms

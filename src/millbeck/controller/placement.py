@@ -1,14 +1,14 @@
 """Replica placement.
 
-Two replicas of a partition should not share a rack or a host. Racks come first
-(``broker.rack``); inside a rack, brokers on one host share its fate, and the host is that of a broker's first endpoint.
-Then load is spread: leaders over all active brokers, replicas over all brokers, and the second replicas of what one
-broker leads over all others, so that what it led is shared out when it fails.
+Two replicas of a partition should not share a rack or a host. Racks come first (``broker.rack``). Within a rack,
+brokers on one host fail together; the host is that of a broker's first endpoint. Then load is spread: leaders over all
+active brokers, replicas over all brokers. The second replicas of the partitions that one broker leads are spread over
+all others, so that its load is distributed when it fails.
 
-Fenced brokers take replicas only when active ones do not suffice, and never lead; brokers that are shutting down, or
-whose directories are all closed to new partitions, take none. Each replica goes to the broker that is best by those
-criteria in that order. The pattern repeats after a while, so that thousands of partitions cost little more than the
-first.
+Fenced brokers get replicas only when there are not enough active ones, and are never leaders. Brokers that are shutting
+down, or whose directories are all cordoned, get none. Each replica goes to the broker that is best by those criteria in
+that order. After a number of partitions the pattern repeats, so that thousands of partitions cost little more than the
+first ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from millbeck.kernel.errors import InvalidReplicaAssignment, InvalidReplicationF
 from millbeck.metadata.image import BrokerRegistration, ClusterImage, PartitionRegistration
 
 _PATTERN_SIZE: Final = 1000
-"""How many placements are worked out before they repeat, about."""
+"""The approximate number of placements computed before they repeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +150,8 @@ def check_assignment(cluster: ClusterImage, replicas: list[int], expected_count:
 
 
 def new_partition(cluster: ClusterImage, replicas: tuple[int, ...]) -> PartitionRegistration | None:
-    """A new partition: its active replicas are the ISR, and the first of them leads. None if none is active."""
+    """A new partition, whose active replicas are the ISR and the first of them the leader; None if no replica is
+    active."""
     isr = tuple(broker_id for broker_id in replicas if cluster.is_active(broker_id))
     if not isr:
         return None

@@ -1,4 +1,4 @@
-"""Producer ids are handed out to brokers in blocks, each id only once."""
+"""AllocateProducerIds: assigns blocks of producer ids to brokers, each id only once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LAST_ID = 2**63 - 1
 
 
 class ProducerIdBlock(NamedTuple):
-    """``size`` ids from ``first`` on."""
+    """A block of ``size`` producer ids that starts at ``first``."""
 
     first: int
     size: int
@@ -31,6 +31,6 @@ def allocate_producer_ids(image: MetadataImage, broker_id: int, broker_epoch: in
         raise StaleBrokerEpoch(f"Broker {broker_id} is not registered with epoch {broker_epoch}.")
     block = ProducerIdBlock(max(image.producer_ids.next_producer_id, 0), BLOCK_SIZE)
     if block.first > _LAST_ID - BLOCK_SIZE:
-        raise UnknownServerError("All producer ids have been handed out.")
+        raise UnknownServerError("All producer ids have been allocated.")
     record = ProducerIdsRecord(broker_id=broker_id, broker_epoch=broker_epoch, next_producer_id=block.next_first)
     return Result(response=block, records=[record])

@@ -1,7 +1,7 @@
 """The reassignment of a partition: added and removed replicas, completion and cancellation.
 
-While a partition moves, its replicas are those it goes to, in their order, and then those it leaves. It is complete
-when all target replicas are in sync; nothing is removed before that.
+During a reassignment the replicas are the target replicas in their order, followed by the replicas to be removed. It is
+complete when all target replicas are in sync; no replica is removed before that.
 """
 
 from __future__ import annotations

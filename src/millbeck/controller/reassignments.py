@@ -1,8 +1,8 @@
 """AlterPartitionReassignments: begin, replace and cancel reassignments of partitions.
 
-A move only adds replicas at first; it is completed by the AlterPartition that brings the last of the new ones into the
-ISR (`partition_change`). Where nothing must be copied it is complete at once. A new move replaces one under way. Null
-replicas go back to where the partition came from.
+A reassignment first only adds replicas. It is completed by the AlterPartition that adds the last new replica to the ISR
+(`partition_change`). If no data must be copied, it is complete at once. A new reassignment replaces an ongoing one.
+Null replicas cancel it.
 """
 
 from __future__ import annotations

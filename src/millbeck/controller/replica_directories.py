@@ -1,8 +1,8 @@
 """AssignReplicasToDirs: a broker reports the directories of its replicas (KIP-858).
 
-A replica in a directory that is not online is as good as on a broker that is fenced: it leaves the ISR, and another
-replica leads. One that turns up in another directory because its own is gone is no longer eligible to lead, however
-well its broker has ended: what made it eligible was in the old one.
+A replica in an offline directory is treated like one on a fenced broker: it leaves the ISR, and another replica is
+elected leader. A replica that is reported in another directory because its own failed is no longer an eligible leader,
+even after a clean shutdown: its data was in the old directory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The result of a decision: its records, and the response that is sent once they are committed.
 
-A decision about thousands of partitions is taken in `Steps`: a generator that yields now and then, so that the event
-loop can do other work in between. No other decision is taken meanwhile.
+A decision about thousands of partitions is made in `Steps`: a generator that yields at intervals, so that the event
+loop can do other work in between. No other decision is made in that time.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from millbeck.metadata.records import MetadataRecord
 T = TypeVar("T")
 
 Steps = Generator[None, None, T]
-"""Yields where it may be suspended, and returns what it was for."""
+"""A generator that yields where it may be suspended, and returns the result."""
 
 RECORD_COUNT_MAX = 10_000
-"""The most records a client's request may lead to; they are appended as one batch."""
+"""The maximum number of records that a client's request may produce; they are appended as one batch."""
 
 RECORDS_AT_ONCE: Final = 100
-"""How many records are made, replayed or encoded in one step: about a millisecond of work."""
+"""The number of records created, replayed or encoded per step: about a millisecond of work."""
 
 PARTITIONS_AT_ONCE: Final = 1000
-"""How many partitions are looked at in one step."""
+"""The number of partitions examined per step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(Generic[T]):
     """``records`` take effect together when ``is_atomic``; otherwise they may be appended in several batches.
 
-    ``kraft_version`` is the level that the quorum itself goes up to: its control records are the driver's to append.
+    ``kraft_version`` is the new level of the quorum's own feature; the driver appends its control records.
     """
 
     response: T

@@ -34,7 +34,7 @@ from millbeck.wire.messages.authentication import (
 Change = ScramCredentialDeletion | ScramCredentialUpsertion
 
 CHANGES_AT_ONCE: Final = 1000
-"""How many changes are looked at in one step."""
+"""The number of changes processed per step."""
 _TWICE: Final = "A user credential cannot be altered twice in the same request"
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 _EPOLLIN: Final = 0x001
 _EPOLLOUT: Final = 0x004
-"""Defined by number, since the module is also loaded where `select` lacks them. Errors and hang-ups call both
+"""Epoll's flags, as numbers, since the module is also loaded where `select` lacks them. Errors and hang-ups call both
 callbacks.
 """
 _NOTHING: Final[list[tuple[SelectorKey, int]]] = []

@@ -19,7 +19,7 @@ import resource
 from typing import Final
 
 PART_OF_THRESHOLD: Final = 4
-"""Writeback starts when the dirty pages reach this fraction of the kernel's background threshold: one in so many."""
+"""Writeback starts when the dirty pages reach the kernel's background threshold divided by this number."""
 BACKGROUND_PERCENT: Final = 10
 """The kernel's default ratio, for systems configured in bytes, which apply to the whole machine."""
 
@@ -33,7 +33,7 @@ class DirtyPages:
         self._proc = proc
         self._cgroup_root = cgroup_root
         self._container_threshold: float | None = None
-        """Read at the first call. Concurrent first calls read the same value."""
+        """The threshold, read at the first call. Concurrent first calls read the same value."""
 
     def should_write_back(self) -> bool:
         """Call it on a thread, and not too often: it takes some 30 microseconds, in which the kernel sums its

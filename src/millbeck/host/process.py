@@ -20,7 +20,8 @@ def process_id() -> int:
 
 
 def process_numbers() -> dict[str, float]:
-    """By the names of Prometheus' own clients, plus ``disk_read_bytes`` and ``disk_write_bytes``."""
+    """The statistics by the metric names of Prometheus' client libraries, plus ``disk_read_bytes`` and
+    ``disk_write_bytes``."""
     soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     numbers = {"process_max_fds": float(soft_limit), "process_cpu_seconds_total": time.process_time()}
     try:
@@ -37,7 +38,8 @@ def process_numbers() -> dict[str, float]:
 
 
 def _open_count() -> int:
-    """Linux 6.2 and later reports it as the directory's size; with 10,000 logs listing takes several milliseconds."""
+    """The number of open descriptors. Linux 6.2 and later reports it as the directory's size; listing the directory
+    takes several milliseconds with 10,000 logs."""
     size = os.stat(f"{_PROC}/fd").st_size
     # One of them is the descriptor of the listing itself.
     return size or len(os.listdir(f"{_PROC}/fd")) - 1

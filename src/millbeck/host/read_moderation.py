@@ -1,15 +1,15 @@
 """Read moderation: delays reads of a connection that streams requests, so that several requests arrive per read.
 
 A client that sends without waiting for responses, about as fast as the broker, finds the broker idle each time: every
-request is read, written to the log and answered alone, which costs up to twice as much as in a group. A delay of a
-fraction of a millisecond lets a few of them arrive. But a client that waits for responses is only slowed down, and the
-broker cannot tell the two apart without delays. With a delay, a waiting client has sent all it may before each read,
-and sends more only after its responses; so nothing has arrived when the responses are sent. From a streaming client,
-the next request often has.
+request is read, written to the log and answered alone, which costs up to twice as much as several together. A delay of
+a fraction of a millisecond lets a few of them arrive. But a client that waits for responses is only slowed down, and
+without delays the broker cannot distinguish the two. With a delay, a waiting client has sent everything it may send
+before each read, and sends more only after it gets the responses; so nothing has arrived when the responses are sent. A
+streaming client has often sent its next request by then.
 
 So delays are tried where they could help, for a few reads, and kept as long as enough reads find data waiting.
-Otherwise the next trial comes later, and later again each time it fails. Short reads are single requests of a waiting
-client, and long ones are grouped already: neither is tried. The first read after an idle time is never delayed. See
+Otherwise the next trial is delayed, longer after each failure. Short reads are single requests of a waiting client, and
+long ones are grouped already: neither is tried. The first read after an idle time is never delayed. See
 docs/adr/0013-rests-between-reads.md.
 """
 
@@ -20,7 +20,7 @@ from typing import Final
 REST_S: Final = 0.000_3
 """Minimum time between the beginnings of two reads. The system's timers make it some 50 µs longer."""
 AT_ONCE_S: Final = 0.000_01
-"""Data that arrives this soon after the responses was sent before them: no client reacts in that time."""
+"""Data that arrives within this time after the responses was sent before them, since no client reacts so fast."""
 WINDOW_S: Final = 0.008
 READ_BYTES_MIN: Final = 4 << 10
 READ_BYTES_MAX: Final = 48 << 10
@@ -37,7 +37,7 @@ WINDOWS_WITHOUT_MAX: Final = 4096
 class ReadModeration:
     """Read delays of one connection; times are seconds of the caller's monotonic clock.
 
-    The caller notes each read in the three public attributes, and the next `on_readable` judges it.
+    The caller records each read in the three public attributes, and the next `on_readable` evaluates it.
     """
 
     __slots__ = (
@@ -55,12 +55,12 @@ class ReadModeration:
 
     def __init__(self) -> None:
         self.read_at = 0.0
-        """When the last read began."""
+        """The time at which the last read began."""
         self.size_bytes = 0
-        """What it returned; 0 once that is counted."""
+        """The size of the last read; 0 once it is counted."""
         self.handled_at = 0.0
-        """When all of it was handled and responses were sent; 0 if the read filled the buffer. Then the rest has
-        arrived already, and tells nothing about the client."""
+        """The time at which all requests of the last read were handled and the responses sent; 0 if the read filled the
+        buffer: then the remaining data has arrived already and shows nothing about the client."""
         self._began_at = 0.0
         self._bytes = 0
         self._read_count = 0
@@ -70,7 +70,7 @@ class ReadModeration:
         self._windows_without = 0  # to wait after the next failed trial
 
     def on_readable(self, now: float) -> float:
-        """The socket is readable: how long to wait before reading it; not at all when it is 0 or less."""
+        """The socket is readable; returns how long to wait before reading it (0 or less: read now)."""
         if self.size_bytes:
             self._count_read()
         if not self._is_resting:

@@ -1,4 +1,4 @@
-"""Makes the ``ssl`` module's contexts from settings in memory.
+"""Creates contexts of the ``ssl`` module from settings in memory.
 
 Python loads a private key from files only. So key and chain pass through an anonymous file in memory, which has no
 name for anyone else to open and is gone when it is closed; where the system has none, through a file that only this

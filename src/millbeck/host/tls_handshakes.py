@@ -1,7 +1,7 @@
-"""When TLS handshakes run: in small shares of the event loop's time, or on threads, and none longer than 10 s.
+"""Scheduling of TLS handshakes: in small shares of the event loop's time or on threads, with a deadline of 10 s.
 
-A handshake takes 0.2 to 0.7 ms of CPU time. After a restart, a thousand clients connect at once: done as they arrive,
-their handshakes would stop everything else for half a second. So each iteration of the event loop does 2 ms of them.
+A handshake takes 0.2 to 0.7 ms of CPU time. When a thousand clients connect at once after a restart, handshakes in
+order of arrival would block the event loop for half a second. So each iteration of the event loop does 2 ms of them.
 With an RSA key above 2048 bits, one handshake takes 3 ms and more, and OpenSSL releases the GIL in it: those run on
 worker threads, two at a time.
 """
@@ -34,11 +34,11 @@ class Handshakes:
         self._waiting_for_thread: deque[TlsProtocol] = deque()
         self._on_threads = 0
         self._deadlines: dict[TlsProtocol, float] = {}
-        """In order of the deadlines, since all have the same time."""
+        """The pending handshakes, in the order of their deadlines, since all have the same timeout."""
         self._timer: asyncio.TimerHandle | None = None
         self._is_scheduled = False
         self._left_s = SECONDS_PER_ITERATION
-        """What is left of this iteration's share."""
+        """The remaining handshake time of this iteration."""
 
     def began(self, connection: TlsProtocol) -> None:
         self._deadlines[connection] = self.loop.time() + DEADLINE_S
@@ -49,9 +49,9 @@ class Handshakes:
         self._deadlines.pop(connection, None)
 
     def run_now(self, connection: TlsProtocol) -> bool:
-        """Do a step at once if this iteration has time left and nobody waits; otherwise `ready` is for later.
+        """Do a step at once if this iteration has time left and no handshake waits; otherwise the caller uses `ready`.
 
-        Most steps come here: reading is paused, and another iteration needed, only under a burst of connections.
+        Most steps run here: only in a burst of connections reading is paused and another iteration needed.
         """
         if connection.has_slow_key or self._ready or self._left_s <= 0.0:
             return False
@@ -64,7 +64,7 @@ class Handshakes:
         return True
 
     def ready(self, connection: TlsProtocol) -> None:
-        """The handshake of this connection can go on. It may not be called again before its turn came."""
+        """Queue the next step of a connection's handshake; must not be called again before that step has run."""
         if connection.has_slow_key:
             self._waiting_for_thread.append(connection)
             self._start_threads()

@@ -1,9 +1,10 @@
-"""The protocol between a socket's transport and a protocol that talks TLS: the handshake, then the two streams.
+"""The asyncio protocol between a socket's transport and an application protocol over TLS: first the handshake, then
+encryption in both directions.
 
-States, in order: shaking hands (`Handshakes` decides when each step runs; reading is paused until it did), secured
-(the `TlsStream` gets everything), lost. A failed handshake sends its alert and half-closes, and the connection is
-closed when the peer has closed too, or after a second: closing at once would discard an alert that the peer has not
-read yet, and it could not say why it was refused.
+States, in order: shaking hands (`Handshakes` decides when each step runs; reading is paused until it did), secured (the
+`TlsStream` handles all data), lost. A failed handshake sends its alert and half-closes, and the connection is closed
+when the peer has closed too, or after a second: closing at once would discard an alert that the peer has not read yet,
+so the peer could not report the reason.
 
 A server's protocol gets ``connection_made`` as soon as the connection is accepted, so that connections in their
 handshake count against its limits, and then the peer's certificate by ``handshake_completed``, if it has that method.
@@ -27,7 +28,7 @@ from millbeck.kernel.tls import TlsContext, TlsFailed, TlsFailure
 
 CIPHERTEXT_BYTES: Final = 256 << 10
 HANDSHAKE_BYTES_MAX: Final = 16 << 10
-"""How much of a connection is read at a time during its handshake."""
+"""The read size during the handshake of a connection."""
 LINGER_S: Final = 1.0
 
 
@@ -37,7 +38,7 @@ class TlsBuffers:
     def __init__(self) -> None:
         self.ciphertext = memoryview(bytearray(CIPHERTEXT_BYTES))
         self.plaintext = memoryview(bytearray(CIPHERTEXT_BYTES))
-        """For protocols that have no buffer of their own."""
+        """A buffer for protocols that have none of their own."""
 
 
 class TlsProtocol(asyncio.BufferedProtocol):
@@ -56,7 +57,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         self.session = TlsSession(tls.context, server_name=server_name)
         self.has_slow_key = tls.has_slow_key
         self.secured: asyncio.Future[tuple[TlsTransport, asyncio.BaseProtocol]] | None = None
-        """A client's result: its transport and protocol, or why there are none."""
+        """The result of a client's connect: its transport and protocol, or the error."""
         if server_name is not None:
             self.secured = asyncio.get_running_loop().create_future()
         self._make_protocol = make_protocol

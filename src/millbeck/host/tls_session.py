@@ -1,7 +1,7 @@
 """The TLS state of one connection between two memory buffers: ciphertext in and out, no socket.
 
 The memory buffers of OpenSSL keep their largest size as long as the connection lives. So ciphertext goes in and out in
-pieces of 64 KiB: larger ones are no faster (docs/adr/0015), and a connection that was busy once keeps less.
+pieces of 64 KiB: larger pieces are no faster (docs/adr/0015), and the connection keeps less memory.
 """
 
 from __future__ import annotations
@@ -61,15 +61,15 @@ class TlsSession:
     # ciphertext
 
     def receive(self, data: Bytes) -> None:
-        """Take received bytes, as a copy."""
+        """Add received bytes, which are copied."""
         self._incoming.write(data)
 
     def lend(self, data: memoryview) -> None:
-        """Lend received bytes to `read`, without a copy; `take_back` must be called before they change."""
+        """Let `read` use received bytes without copying them; `take_back` must be called before they change."""
         self._input = data
 
     def take_back(self) -> None:
-        """Copy what is left of the bytes lent."""
+        """Copy the unread rest of the bytes passed to `lend`."""
         if self._input:
             self._incoming.write(self._input)
         self._input = _NO_INPUT
@@ -115,7 +115,7 @@ class TlsSession:
         return filled
 
     def _end(self) -> None:
-        """The peer has sent close_notify; what it sent behind it is dropped."""
+        """Handle the peer's close_notify; data after it is dropped."""
         self.is_ended = True
         self._input = _NO_INPUT
         self._incoming.read()
@@ -129,7 +129,7 @@ class TlsSession:
         return True
 
     def encrypt(self, buffers: Sequence[Bytes]) -> list[bytes]:
-        """The buffers as ciphertext. Small ones are joined: each call makes at least one TLS record."""
+        """Encrypt buffers. Small ones are joined, because each call creates at least one TLS record."""
         encrypted: list[bytes] = []
         joined: list[Bytes] = []
         joined_bytes = 0
@@ -158,7 +158,7 @@ class TlsSession:
         encrypted.append(self._outgoing.read())
 
     def close_notify(self) -> bytes:
-        """The ciphertext that tells the peer that nothing more comes."""
+        """The ciphertext of close_notify, which ends this side's data."""
         try:
             self._ssl.unwrap()
         except ssl.SSLError:
@@ -172,7 +172,7 @@ def may_be_tls(first_byte: int) -> bool:
 
 
 def failure_of(error: ssl.SSLError | ssl.CertificateError) -> TlsFailed:
-    """The error in words that a user can act on."""
+    """An error message on which a user can act."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return TlsFailed(TlsFailure.CERTIFICATE, f"the certificate is refused: {error.verify_message}")
     reason = getattr(error, "reason", None) or str(error)

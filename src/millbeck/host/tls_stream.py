@@ -1,8 +1,8 @@
 """Stream of a TLS connection: encrypts what is sent, decrypts what is received, on top of a `SocketStream`.
 
-Output. Parts wait as plaintext, file slices as slices, until the socket has accepted everything before them: then up
-to 256 KiB are encrypted and passed to the socket at once. So a slow peer costs one such write of memory, and the
-replies of a turn, which arrive in one ``send``, are encrypted together.
+Output. Parts wait as plaintext, file slices as slices, until the socket has accepted everything before them: then up to
+256 KiB are encrypted and passed to the socket at once. So a slow peer costs the memory of one such write, and the
+responses of an event batch, which arrive in one ``send``, are encrypted together.
 
 Input. All records of one read are decrypted into the owner's buffer before it is called, so that the requests of a
 read are handled together. What arrives while reading is paused stays in OpenSSL's buffer, at most one read of it.
@@ -25,7 +25,7 @@ from millbeck.kernel.tls import TlsFailed
 
 WRITE_BYTES_MAX: Final = 256 << 10
 CONTROL_BYTES_MAX: Final = 64 << 10
-"""How many bytes of answers to key updates may wait for a peer that does not read them."""
+"""The maximum bytes of responses to key updates that wait for a peer that does not read them."""
 _COPY_EVERY_SLICE: Final = 1 << 62
 
 
@@ -51,8 +51,8 @@ class TlsStream:
     def __init__(
         self, transport: asyncio.Transport, wire: SocketStream, session: TlsSession, on_end: Callable[[], None]
     ) -> None:
-        """``wire`` sends and receives ciphertext over ``transport``; ``on_end`` is called when the peer has said that
-        it sends nothing more.
+        """``wire`` sends and receives ciphertext over ``transport``; ``on_end`` is called when the peer has sent
+        close_notify.
         """
         self._transport = transport
         self._wire = wire
@@ -69,7 +69,7 @@ class TlsStream:
         self._is_over = False
         self.is_closing = False
         self.error: TlsFailed | None = None
-        """An error of the record layer, which ended the connection: a changed record, or an alert of the peer."""
+        """The error of the TLS record layer that ended the connection: a modified record, or an alert of the peer."""
         wire.on_drained(self._continue)
 
     @property
@@ -116,7 +116,7 @@ class TlsStream:
             self._soon = asyncio.get_running_loop().call_soon(self._continue)
 
     def _continue(self) -> None:
-        """Send more: the socket has accepted everything before, or it is the connection's turn again."""
+        """Send more: the socket has accepted all earlier data, or a new iteration of the event loop has begun."""
         self._soon = None
         if self._is_over or not self._is_busy:
             return
@@ -129,7 +129,7 @@ class TlsStream:
             self._drained()
 
     def send_control(self) -> None:
-        """Send what OpenSSL itself has to say: handshake messages, alerts, answers to key updates."""
+        """Send OpenSSL's own output: handshake messages, alerts, responses to key updates."""
         data = self._session.output()
         if not data:
             return
@@ -200,7 +200,7 @@ class TlsStream:
         return self._is_reading
 
     def receive(self, buffer: memoryview) -> int:
-        """Always 0: everything that had arrived was delivered."""
+        """Always 0: all data that has arrived was delivered already."""
         return 0
 
     def expect_long_requests(self) -> None:

@@ -1,4 +1,4 @@
-"""The asyncio transport that a protocol over TLS gets: all it does goes through a `TlsStream`."""
+"""The asyncio transport for a protocol over TLS; it reads and writes through a `TlsStream`."""
 
 from __future__ import annotations
 

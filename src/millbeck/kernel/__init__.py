@@ -1,1 +1,2 @@
-"""The base package: names, errors, options, the environment's protocols, timers and waiting. No I/O."""
+"""The base package: identifiers, errors, options, the environment's protocols, timers, deferred responses and metrics.
+No I/O."""

@@ -283,7 +283,7 @@ class SocketBuffers:
     send_bytes: int = -1
     receive_bytes: int = -1
     growth: int = 1
-    """By which factor a plain socket's buffers may grow for long responses or long requests."""
+    """The factor by which a plain socket's buffers may grow for long responses or long requests."""
 
     @property
     def send_bytes_max(self) -> int:

@@ -58,7 +58,8 @@ class EventBatch:
         self._replies: list[PendingReplies] = []
 
     def begin(self) -> bool:
-        """Begin a batch if the caller is the only event of this iteration (True): it must then call `end`."""
+        """Begin a batch if the caller is the only event of this iteration. Returns True if so; the caller must then
+        call `end`."""
         if self._is_scheduled or self._is_alone is None or not self._is_alone():
             return False
         self._is_scheduled = True

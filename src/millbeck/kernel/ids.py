@@ -9,7 +9,7 @@ from typing import NamedTuple, NewType
 NodeId = NewType("NodeId", int)
 BrokerEpoch = NewType("BrokerEpoch", int)
 Uuid = bytes
-"""16 raw bytes; `ZERO_UUID` means absent. Text form: `uuid_text`."""
+"""A UUID as 16 raw bytes; `ZERO_UUID` means absent. See `uuid_text` for the text form."""
 
 _UUID_SIZE = 16
 _UUID_TEXT = re.compile("[A-Za-z0-9_-]{22}", re.ASCII)

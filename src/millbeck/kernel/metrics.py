@@ -41,11 +41,11 @@ Row = tuple[Sequence[object], Number]
 Rows = Iterable[Row]
 """One row per child, from a family's function."""
 RowsInParts = Iterator[Row | None]
-"""The same as a generator; None where it has worked for a while without a row."""
+"""The same as a generator; it yields None when it has worked for a while without a row."""
 
 
 class MetricKind(Enum):
-    """The values are the type names of Prometheus' text format."""
+    """The kind of a metric; the values are the type names of Prometheus' text format."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -259,7 +259,7 @@ class Registry:
         yield _part(lines)
 
     def _function_lines(self, family: _FunctionFamily, texts: dict[tuple[object, ...], str]) -> Iterator[str | None]:
-        """None where there is no line yet and the event loop should run."""
+        """The lines of a function's metric; None where the event loop should run before the next line."""
         name, labels = family.declaration.name, family.declaration.labels
         try:
             for row in family.rows():
@@ -311,7 +311,7 @@ def _is_wanted(family: _AnyFamily, names: Collection[str]) -> bool:
 
 
 def _part(lines: list[str]) -> str:
-    """The joined lines; empties the list."""
+    """Join the lines and empty the list."""
     if not lines:
         return ""
     text = "\n".join(lines) + "\n"

@@ -49,7 +49,7 @@ class Required(Enum):
 
 
 REQUIRED: Final = Required.REQUIRED
-"""As a default: the option has no default and must be set."""
+"""Used as a default: the option has no default and must be set."""
 
 
 class OptionKeywords(TypedDict, total=False):

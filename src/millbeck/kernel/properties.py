@@ -26,7 +26,8 @@ _KEY_SPECIALS = re.compile(r"[\\=:#! \t\n\r\f]")
 _VALUE_SPECIALS = re.compile(r"[\\\t\n\r\f]|\A ")
 
 _PREFIXES = ("KAFKA_CFG_", "KAFKA_")
-"""In ascending precedence; a name with the first prefix is not read with the second."""
+"""The prefixes of environment variables, in ascending precedence; a variable with the longer prefix is not read with
+the shorter one."""
 
 _NOT_SETTINGS = frozenset(
     {
@@ -80,7 +81,7 @@ def _escaped(text: str, specials: re.Pattern[str]) -> str:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Every logical line that has content: the number of its first line, and its text without leading blanks."""
+    """Yield every non-empty logical line: the number of its first line, and its text without leading blanks."""
     pieces: list[str] = []
     first_number = 0
     for number, natural in enumerate(_LINE_END.split(text), start=1):

@@ -1,4 +1,4 @@
-"""What the network is told about TLS, and what it reports: contexts for new connections, and failed handshakes."""
+"""TLS settings and results: the settings of contexts for new connections, and the failures of handshakes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
 
 
 class PeerCertificate(Enum):
-    """What is asked of the peer."""
+    """Whether the peer must present a certificate."""
 
     NONE = "none"
     REQUESTED = "requested"
@@ -23,12 +23,12 @@ class PeerCertificate(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsSettings:
-    """Everything that makes a context, read from wherever it is kept."""
+    """The settings of a TLS context, with the contents of all files it needs."""
 
     is_server: bool
     versions: tuple[str, ...] = TLS_VERSIONS
     ciphers: str = ""
-    """OpenSSL's list of suites of TLS 1.2; "" for its default."""
+    """The cipher suites of TLS 1.2 as an OpenSSL list; "" means its default."""
     identity: bytes = b""
     """The private key and then the certificate chain, as PEM; empty for none."""
     key_password: str | None = None
@@ -36,14 +36,14 @@ class TlsSettings:
     trusted: bytes | None = None
     """The trusted certificates as DER, one after the other; None for the system's."""
     revoked: bytes = b""
-    """Certificate revocation lists, as PEM; if there are any, the peer's issuer must be covered by one."""
+    """Certificate revocation lists, as PEM; if there are any, there must be one of the peer's issuer."""
     peer_certificate: PeerCertificate = PeerCertificate.REQUIRED
     checks_host_name: bool = True
-    """For a client: the server's certificate must be for the host that was connected to."""
+    """For a client: whether the server's certificate must match the host name of the connection."""
 
 
 class TlsUnusable(ValueError):
-    """These settings make no context; ``part`` is the name of the field at fault."""
+    """The settings are not usable for a context; ``part`` is the name of the invalid field."""
 
     def __init__(self, part: str, message: str) -> None:
         super().__init__(message)
@@ -60,11 +60,11 @@ class TlsContext:
 
 
 TlsSource = Callable[[], TlsContext]
-"""Called for each new connection, which keeps what it gets. Replacing a certificate means returning a new context."""
+"""Returns the context for a new connection, which keeps it. To replace a certificate, it returns a new context."""
 
 
 class TlsFailure(Enum):
-    """Why a TLS connection failed; the values are labels of a metric."""
+    """The reason why a TLS connection failed; the values are labels of a metric."""
 
     NOT_TLS = "not_tls"
     CERTIFICATE = "certificate"

@@ -28,7 +28,7 @@ def at_least(minimum: float) -> Validator[float]:
 
 
 def between(minimum: float, maximum: float) -> Validator[float]:
-    """Both bounds are included."""
+    """Accept numbers between two bounds, both included."""
     return Validator(lambda value: minimum <= value <= maximum, f"between {minimum} and {maximum}")
 
 
@@ -37,7 +37,7 @@ def one_of(*choices: T) -> Validator[T]:
 
 
 def each_of(*choices: str) -> Validator[tuple[str, ...]]:
-    """For lists: every entry must be one of the choices, without repetition."""
+    """Accept lists whose entries are among the choices, without repetition."""
 
     def accepts(entries: tuple[str, ...]) -> bool:
         return len(set(entries)) == len(entries) and all(entry in choices for entry in entries)
@@ -46,7 +46,7 @@ def each_of(*choices: str) -> Validator[tuple[str, ...]]:
 
 
 def distinct() -> Validator[tuple[str, ...]]:
-    """For lists: no entry may be empty or repeated."""
+    """Accept lists without empty or repeated entries."""
     return Validator(
         lambda entries: len(set(entries)) == len(entries) and "" not in entries,
         "a list without empty or repeated entries",
@@ -58,7 +58,7 @@ def non_empty() -> Validator[Sized]:
 
 
 def matching(pattern: str, allowed: str) -> Validator[str]:
-    """The whole text must match the regular expression; ``allowed`` describes it in words."""
+    """Accept texts that match the regular expression as a whole; ``allowed`` describes it in words."""
     expression = re.compile(pattern)
     return Validator(lambda value: expression.fullmatch(value) is not None, allowed)
 

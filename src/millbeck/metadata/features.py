@@ -17,7 +17,7 @@ SHARE_VERSION = "share.version"
 STREAMS_VERSION = "streams.version"
 
 MINIMUM_METADATA_VERSION = 7
-"""3.3-IV3, the minimum of Kafka 4."""
+"""The level of 3.3-IV3, the minimum of Kafka 4."""
 LATEST_METADATA_VERSION = 30
 """4.3-IV0."""
 
@@ -34,7 +34,7 @@ ELIGIBLE_LEADER_REPLICAS_FROM = 23
 CORDONED_DIRECTORIES_FROM = 30
 
 _CHANGES_METADATA = (8, 11, 13, 14, 15, 17, 23, 30)
-"""Levels that added records or fields: a downgrade below one of these loses metadata."""
+"""The levels that added records or fields; a downgrade below one of these loses metadata."""
 
 DEPENDENCIES: dict[tuple[str, int], int] = {
     (KRAFT_VERSION, 1): VOTERS_IN_LOG_FROM,

@@ -11,7 +11,7 @@ say so in their first line; the others are pure logic and can be tested without 
 
 - reading: `source` (Spark's side), `source_options`, `offsets`, `planning`, `log_view`, `arrow`
 - writing: `sink` (Spark's side), `sink_options`, `row_writer`
-- beside a query: `progress_groups` (commits a query's offsets to a consumer group, so that its lag is visible)
-- around it: `session`, `java`, `spark_output`, `errors`, `short_errors` and `error_summaries` (readable errors),
-  `formats` (Avro, Protobuf and schema registries)
+- monitoring: `progress_groups` (commits a query's offsets to a consumer group, so that its lag is visible)
+- environment and errors: `session`, `java`, `spark_output`, `errors`, `short_errors` and `error_summaries`, `formats`
+  (Avro, Protobuf and schema registries)
 """

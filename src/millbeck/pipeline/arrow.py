@@ -89,7 +89,7 @@ def numeric_array(kind: Any, numbers: Any, is_null: Any = None) -> Any:
 
 
 def null_mask(column: Any) -> Any:
-    """For each row of an Arrow array whether it is null, as a numpy array."""
+    """A numpy array with a flag for each row of an Arrow array: whether it is null."""
     count = len(column)
     bits = column.buffers()[0]
     if bits is None or not column.null_count:

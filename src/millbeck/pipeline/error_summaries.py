@@ -1,4 +1,4 @@
-"""Find the one line that explains an error raised by Spark.
+"""Finds the line that explains an error raised by Spark.
 
 Spark wraps the error of a source, sink or Python function into its own, with the query plan, the offsets and the stack
 traces of two languages around the line that matters. `explained` finds that line and returns it as the original error;
@@ -28,7 +28,8 @@ _STATE: Final = re.compile(r" SQLSTATE: [0-9A-Z]{5}")
 _TRACEBACK: Final = "Traceback (most recent call last)"
 
 _NEW_CHECKPOINT: Final = (
-    "The checkpoint was written by another form of this pipeline: start with a new one (--checkpoint), or go back"
+    "The checkpoint was written by an incompatible version of this pipeline: use a new checkpoint "
+    "(--checkpoint), or the old version"
 )
 _OTHER_FORM: Final = re.compile(
     r"STATE_STORE_(?:KEY|VALUE)_(?:SCHEMA|ROW)|STATE_STORE_COLUMN_FAMILY_SCHEMA|STATE_STORE_INVALID_(?:CONFIG_AFTER|VA)"
@@ -36,10 +37,11 @@ _OTHER_FORM: Final = re.compile(
     r"|sources in the checkpoint offsets"
 )
 _ADVICE: Final = (
-    (re.compile("JAVA_GATEWAY_EXITED"), "Spark's Java did not start; what it said stands above"),
+    (re.compile("JAVA_GATEWAY_EXITED"), "Spark's Java process did not start; see its output above"),
     (
         re.compile("failed to connect back|CANNOT_OPEN_SOCKET"),
-        "Spark waits seconds for a Python process to start: this machine is too busy, or PYSPARK_PYTHON is no Python",
+        "Spark waits seconds for a Python process to start: this machine is too busy, or PYSPARK_PYTHON is not a "
+        "Python interpreter",
     ),
     (re.compile("CONCURRENT_STREAM_LOG_UPDATE"), "Another query uses the same checkpoint"),
     (
@@ -62,7 +64,9 @@ def explained(error: BaseException) -> PipelineError:
         return (kind if is_ours and kind is not None else PipelineError)(_clean(message))
     raised = _RAISED.search(text)
     if raised:
-        return BadRecord(f"{_clean(raised[1])}. Mend what writes it, or name a topic for such records: bad_records")
+        return BadRecord(
+            f"{_clean(raised[1])}. Correct the program that writes it, or set bad_records to a topic for such records"
+        )
     short = _short(error, text)
     return CheckpointMismatch(f"{short}. {_NEW_CHECKPOINT}") if _OTHER_FORM.search(text) else PipelineError(short)
 

@@ -24,8 +24,8 @@ from millbeck.pipeline.errors import BrokerUnreachable, InvalidOption, NotExactl
 from millbeck.pipeline.sink_options import SinkOptions
 
 ONE_TASK_ONLY: Final = (
-    "with delivery=exactly_once one task writes all rows of a log partition. Use to_log_partitions(frame, ...), or "
-    "repartition(1), before writing"
+    "with delivery=exactly_once all rows of a log partition must be written by one task. Use "
+    "to_log_partitions(frame, ...), or repartition(1), before writing"
 )
 
 OTHERS_MAX: Final = 20
@@ -90,9 +90,10 @@ def abort(options: SinkOptions, ticket: TransactionHandle) -> None:
 
 
 def sweep(settings: Mapping[str, str], transactional_ids: Sequence[str]) -> None:
-    """Abort transactions that killed queries left open under these ids, so that readers need not wait for that.
+    """Abort transactions that killed queries left open under these ids, so that readers need not wait for their
+    timeout.
 
-    A query that still runs under one of them fails and continues when restarted: nothing is lost.
+    A query that still runs under one of these ids fails, and continues when restarted: nothing is lost.
     """
     for transactional_id in transactional_ids:
         options = SinkOptions(settings=settings, topic=None, delivery="exactly_once", transactional_id=transactional_id)

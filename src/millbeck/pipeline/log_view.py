@@ -1,4 +1,4 @@
-"""The driver's queries to the cluster: topics, their ids, and offsets.
+"""The driver's requests to the cluster: topics, topic ids and offsets.
 
 Every answer is fresh. Errors of the client become errors for the user of the query (`millbeck.pipeline.errors`).
 """
@@ -82,7 +82,7 @@ class LogView:
             except (UnknownTopicOrPartition, InvalidTopic) as error:
                 raise TopicMissing(
                     f"there is no topic {name} at {self._options.settings['bootstrap.servers']}; "
-                    f"create it (millbeck topic create {name}), or correct what names it"
+                    f"create it (millbeck topic create {name}), or correct the name"
                 ) from error
         return found
 
@@ -184,7 +184,7 @@ class LogView:
         except TopicAuthorizationFailed as error:
             raise PipelineError(f"not allowed to read {self._options.subscription}: {error}") from error
         except ApiError as error:
-            raise PipelineError(f"{servers} refused to tell about {self._options.subscription}: {error}") from error
+            raise PipelineError(f"{servers} refused to describe {self._options.subscription}: {error}") from error
         self._has_answered = True
         return answer
 
@@ -200,7 +200,7 @@ class LogView:
 
 
 def _reason(error: ApiError) -> ApiError:
-    """The error to report: for a timeout that of the attempt before, which says more."""
+    """The error to report; for a timeout, the more specific error of the previous attempt."""
     cause = error.__cause__
     return cause if isinstance(error, RequestTimeout) and isinstance(cause, ApiError) else error
 
@@ -208,7 +208,8 @@ def _reason(error: ApiError) -> ApiError:
 def _complete(
     given: Mapping[str, Mapping[int, int]], partitions: list[TopicPartition], name: str
 ) -> dict[TopicPartition, int]:
-    """A number for every partition; as in Spark, exactly the partitions that are read must be named."""
+    """Check that there is a number for every partition; as in Spark, exactly the partitions that are read must be
+    named."""
     found = {
         TopicPartition(topic, number): value for topic, numbers in given.items() for number, value in numbers.items()
     }

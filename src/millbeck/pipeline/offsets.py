@@ -45,7 +45,7 @@ class Offsets:
         return known is None or topic_id is None or known == topic_id
 
     def to_json(self) -> dict[str, Any]:
-        """Sorted, so that equal offsets give equal text: Spark compares the text."""
+        """The offsets as JSON, sorted so that equal offsets give equal text, which Spark compares."""
         found: dict[str, Any] = {}
         for partition in self:
             found.setdefault(partition.topic, {})[str(partition.partition)] = self.by_partition[partition]
@@ -55,7 +55,7 @@ class Offsets:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Self:
-        """Raises `PipelineError` for JSON that is not a checkpoint of this source."""
+        """Parse offsets; raises `PipelineError` for JSON that is not a checkpoint of this source."""
         try:
             ids = {topic: parse_uuid(text) for topic, text in found.get(IDS_KEY, {}).items()}
             offsets = {

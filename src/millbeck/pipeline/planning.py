@@ -34,7 +34,7 @@ class OffsetRange:
 
 
 def limited(backlog: Backlog, count_max: int) -> dict[TopicPartition, int]:
-    """Where to stop reading in each partition: about ``count_max`` offsets in all, in proportion to the backlogs.
+    """The end offsets that limit a batch to about ``count_max`` offsets in all, in proportion to the backlogs.
 
     Every partition with a backlog advances by at least one, so that none starves behind a long one.
     """

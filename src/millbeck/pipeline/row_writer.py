@@ -26,7 +26,7 @@ from millbeck.pipeline.sink_options import SinkOptions
 from millbeck.records.columns import Pieces, RecordBuffer, Rows, partitions_of
 
 Written = dict[TopicPartition, tuple[int, int]]
-"""By partition: the record count, and the offset after the last record (-1 if unknown)."""
+"""The record count and the offset after the last record (-1 if unknown), by partition."""
 
 _NO_PIECES: Final = Pieces(b"", bytes(8), b"")
 _BORDER: Final = np.dtype("<i8")
@@ -99,8 +99,8 @@ class RowWriter:
             if isinstance(error.__cause__, UnknownTopicOrPartition):
                 servers = self._options.settings["bootstrap.servers"]
                 raise TopicMissing(
-                    f"there is no topic {topic} at {servers} to write to; create it (millbeck topic create {topic}), "
-                    "or correct what names it"
+                    f"there is no topic {topic} at {servers} to write to; create it (millbeck topic create "
+                    f"{topic}), or correct the name"
                 ) from error
             raise
         chosen = np.frombuffer(partitions_of(keys, count), dtype=_BORDER)
@@ -171,7 +171,7 @@ def rows_of(batch: Any) -> Rows:
         return Rows(keys, values, b"", _NO_PIECES, _NO_PIECES)
     headers = batch.column("headers")
     if not pa.types.is_list(headers.type) or not pa.types.is_struct(headers.type.value_type):
-        raise PipelineError(f'the column "headers" is an array of key and value, not {headers.type}')
+        raise PipelineError(f'the column "headers" must be an array of key and value, not {headers.type}')
     entries = headers.values
     header_names = _binary(entries.field("key"), "headers.key")
     if header_names.null_count:
@@ -195,7 +195,7 @@ def _binary(column: Any, name: str) -> Any:
         or pa.types.is_large_binary(kind)
         or pa.types.is_large_string(kind)
     ):
-        raise PipelineError(f'the column "{name}" is binary or string, not {kind}: cast or serialize it first')
+        raise PipelineError(f'the column "{name}" must be binary or string, not {kind}: cast or serialize it first')
     return column.cast(pa.binary())
 
 

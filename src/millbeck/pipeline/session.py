@@ -86,7 +86,7 @@ def spark_session(
 
 
 def _remote_session(name: str, address: str, settings: Mapping[str, str]) -> SparkSession:
-    """A new session each time: the server forgets sessions when it restarts."""
+    """Create a new session each time, because the server loses its sessions when it restarts."""
     missing = [module for module in _CONNECT_MODULES if not _is_installed(module)]
     if missing:
         raise ConnectMissing(

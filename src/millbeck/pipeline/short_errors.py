@@ -1,7 +1,7 @@
 """Short errors: methods called by Spark raise `PipelineError` with its message and without the traceback.
 
 Spark copies the whole traceback of a Python source or sink into its own message, including all causes, so that the
-helpful line comes last. A message that says what is wrong and how to fix it needs no traceback.
+helpful line comes last. A message with the problem and its remedy needs no traceback.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class TaskWritten(WriterCommitMessage):
         self.ticket = ticket
         self.query = query
         self.is_repeated = is_repeated
-        """The batch was committed before, so nothing was written now."""
+        """Whether the batch was committed before, so that nothing was written now."""
 
 
 class TaskIdentity(NamedTuple):
@@ -80,13 +80,15 @@ class _Writer:
         task = task_identity()
         if not task.is_first_attempt:
             raise NotExactlyOnce(
-                "this is another attempt of a task that failed or was thought slow: with delivery=exactly_once the "
-                "whole batch is run again instead. See the first attempt for what went wrong"
+                "this is another attempt of a task that failed or was slow: with delivery=exactly_once the whole "
+                "batch is repeated instead. See the first attempt for the error"
             )
         if not is_streaming:
             return TaskWritten(write_rows(self._options, iterator, ticket), ticket)
         if task.query is None or task.batch is None:
-            raise NotExactlyOnce("this Spark does not tell its tasks which batch they run: a repeated one is unknown")
+            raise NotExactlyOnce(
+                "this version of Spark does not pass the batch id to its tasks: a repeated batch is not recognised"
+            )
         if self._begun.has_been_written(task.query, task.batch):
             for _ in iterator:
                 # Spark requires that the rows are consumed anyway.
@@ -153,7 +155,7 @@ def write_rows(options: SinkOptions, batches: Iterator[Any], ticket: Transaction
 
 
 def task_identity() -> TaskIdentity:
-    """From Spark's context; these properties are undocumented, so they may be missing in a later version."""
+    """The task's ids from Spark's context; these properties are undocumented and may be missing in a later version."""
     context = TaskContext.get()
     if context is None:
         return TaskIdentity(None, None, True)

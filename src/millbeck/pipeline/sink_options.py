@@ -1,6 +1,6 @@
 """The options of ``format("millbeck")`` as a sink, parsed and validated. Pure.
 
-``topic``       where rows go; it overrides a column of that name, as in Spark's Kafka sink
+``topic``       the topic to write to; it overrides a column of that name, as in Spark's Kafka sink
 ``delivery``    ``at_least_once`` (the default: idempotent within a task, and what Spark repeats is written again) or
                 ``exactly_once`` (every batch is one transaction, and a repeated batch is recognised)
 ``kafka.*``     settings of the producer, ``kafka.transactional.id`` among them for exactly_once
@@ -20,9 +20,9 @@ AT_LEAST_ONCE: Final = "at_least_once"
 EXACTLY_ONCE: Final = "exactly_once"
 
 MANAGED_SETTINGS: Final = {
-    "key.serializer": "the key column is binary or string already",
-    "value.serializer": "the value column is binary or string already",
-    "interceptor.classes": "rows are not made into objects here",
+    "key.serializer": "the key column must be binary or string",
+    "value.serializer": "the value column must be binary or string",
+    "interceptor.classes": "there are no objects to deserialize",
 }
 TRANSACTION_TIMEOUT_MS: Final = 10 * 60_000
 """The brokers' default of ``transaction.max.timeout.ms``, 15 minutes."""
@@ -54,7 +54,7 @@ def parse_sink_options(given: Mapping[str, str]) -> SinkOptions:
     options = {name.lower(): value for name, value in given.items()}
     delivery = options.get("delivery", AT_LEAST_ONCE).strip().lower()
     if delivery not in (AT_LEAST_ONCE, EXACTLY_ONCE):
-        raise InvalidOption(f"the option delivery is {AT_LEAST_ONCE} or {EXACTLY_ONCE}, not {delivery!r}")
+        raise InvalidOption(f"the option delivery must be {AT_LEAST_ONCE} or {EXACTLY_ONCE}, not {delivery!r}")
     topic = options.get("topic")
     if topic is not None and not topic.strip():
         raise InvalidOption("the option topic is empty")
@@ -64,7 +64,7 @@ def parse_sink_options(given: Mapping[str, str]) -> SinkOptions:
         raise InvalidOption(f"kafka.transactional.id is set: set delivery={EXACTLY_ONCE} too, or leave it out")
     batch_text = settings.pop("batch.size", str(BATCH_BYTES))
     if not batch_text.isdigit() or int(batch_text) < 1:
-        raise InvalidOption(f"kafka.batch.size is a number of bytes, not {batch_text!r}")
+        raise InvalidOption(f"kafka.batch.size must be a number of bytes, not {batch_text!r}")
     return SinkOptions(
         settings=settings,
         topic=topic,
@@ -81,7 +81,7 @@ def _transactional_id(named: str | None, options: Mapping[str, str]) -> str:
     checkpoint = options.get("checkpointlocation")
     if checkpoint is None:
         raise InvalidOption(
-            f"delivery={EXACTLY_ONCE} needs a name that outlives restarts: set kafka.transactional.id, or "
+            f"delivery={EXACTLY_ONCE} needs an id that stays the same after restarts: set kafka.transactional.id, or "
             "checkpointLocation as an option of the query"
         )
     return f"millbeck-{sha256(checkpoint.encode()).hexdigest()[:24]}"

@@ -112,7 +112,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Offsets({partition: end for partition, (_, end) in backlog.items()}, latest.topic_ids).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """The end offsets at the last look: the difference to the query's offsets is its lag."""
+        """The end offsets as of the last check; the difference to the query's offsets is its lag."""
         return self._reported
 
     @with_short_errors
@@ -155,14 +155,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _open_view(options: SourceOptions) -> LogView:
-    """Imported lazily: Spark plans in separate processes, and only those that ask brokers need the client."""
+    """Open the log view; imported lazily, because Spark plans in separate processes and only some of them need the
+    client."""
     from millbeck.pipeline.log_view import LogView
 
     return LogView(options)
 
 
 def _read(options: SourceOptions, partition: InputPartition) -> Iterator[Any]:
-    """Imported lazily: only tasks need the modules for reading."""
+    """Read a range; imported lazily, because only tasks need the modules for reading."""
     from millbeck.pipeline.range_task import read_range
 
     assert isinstance(partition, RangePartition)
@@ -186,9 +187,9 @@ class RangePlanner:
             if begin is not None and not start.same_topic(topic, end.topic_ids.get(topic)):
                 self._lost(
                     TopicChanged(
-                        f"topic {topic} was deleted and created again since this query's checkpoint was written: its "
-                        f"offsets mean nothing there. Use a new checkpoint, or failOnDataLoss=false to read the new "
-                        f"topic from its beginning"
+                        f"topic {topic} was deleted and created again since this query's checkpoint was written: "
+                        "its offsets are not valid for the new topic. Use a new checkpoint, or failOnDataLoss=false to "
+                        "read the new topic from its beginning"
                     )
                 )
                 begin = None
@@ -210,12 +211,14 @@ class RangePlanner:
             if not end.same_topic(topic, ids.get(topic)):
                 self._lost(
                     TopicChanged(
-                        f"topic {topic} was deleted and created again while a batch of it was planned or under way. "
-                        "Use a new checkpoint, or failOnDataLoss=false to leave out what is gone"
+                        f"topic {topic} was deleted and created again while a batch of it was planned or running. "
+                        "Use a new checkpoint, or failOnDataLoss=false to skip the lost records"
                     )
                 )
             elif partition not in there:
-                self._lost(RecordsLost(f"{partition} is gone, and offsets {begin} to {stop} of it were to be read"))
+                self._lost(
+                    RecordsLost(f"{partition} no longer exists, but offsets {begin} to {stop} of it were to be read")
+                )
             elif begin < stop:
                 wanted[partition] = (begin, stop)
             elif begin > stop:
@@ -256,6 +259,6 @@ class RangePlanner:
 
 
 _LOST: Final = (
-    "retention or DeleteRecords was faster than the query. Give the topic a longer retention, or set "
-    "failOnDataLoss=false to go on without them"
+    "retention or DeleteRecords removed them before they were read. Give the topic a longer retention, or set "
+    "failOnDataLoss=false to continue without them"
 )

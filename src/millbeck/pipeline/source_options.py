@@ -22,10 +22,10 @@ Partitioned = Mapping[str, Mapping[int, int]]
 
 MANAGED_SETTINGS: Final = {
     "auto.offset.reset": "use startingOffsets",
-    "enable.auto.commit": "a query keeps its offsets in its checkpoint",
-    "key.deserializer": "keys are binary; cast or decode the column",
-    "value.deserializer": "values are binary; cast or decode the column",
-    "interceptor.classes": "records are not made into objects here",
+    "enable.auto.commit": "a query stores its offsets in its checkpoint",
+    "key.deserializer": "keys are binary: cast or decode the column",
+    "value.deserializer": "values are binary: cast or decode the column",
+    "interceptor.classes": "there are no objects to deserialize",
 }
 """Client settings that a source does not accept, and why."""
 
@@ -80,7 +80,7 @@ class SourceOptions:
     starting: Position
     ending: Position
     fails_beyond_last_timestamp: bool = True
-    """Whether a starting timestamp after the last record is an error, or means the end."""
+    """Whether a starting timestamp after the last record is an error; otherwise it means the end."""
     fails_on_data_loss: bool = True
     includes_headers: bool = False
     offsets_per_trigger_max: int | None = None
@@ -105,8 +105,8 @@ def parse_source_options(given: Mapping[str, str], *, is_streaming: bool) -> Sou
     strategies = [name for name in _STRATEGIES if name in options]
     if len(strategies) != 1:
         raise InvalidOption(
-            "one of the options subscribe, subscribePattern and assign says what to read; "
-            f"{'none' if not strategies else ' and '.join(strategies)} is given"
+            "exactly one of the options subscribe, subscribePattern and assign must be set: "
+            f"{'none' if not strategies else ' and '.join(strategies)} is set"
         )
     starting = _position(options, "starting", default=LATEST if is_streaming else EARLIEST)
     ending = _position(options, "ending", default=LATEST)
@@ -162,7 +162,7 @@ def boolean(options: Mapping[str, str], name: str, *, default: bool) -> bool:
     if text is None:
         return default
     if text.strip().lower() not in ("true", "false"):
-        raise InvalidOption(f"the option {name} is true or false, not {text!r}")
+        raise InvalidOption(f"the option {name} must be true or false, not {text!r}")
     return text.strip().lower() == "true"
 
 
@@ -204,7 +204,8 @@ def _assignment(text: str) -> dict[str, tuple[int, ...]]:
 
 
 def _position(options: Mapping[str, str], which: str, *, default: int) -> Position:
-    """As in Spark: one timestamp for all partitions overrides timestamps by partition, and those override offsets."""
+    """The position of the options. As in Spark, one timestamp for all partitions overrides timestamps by partition, and
+    those override offsets."""
     text = options.get(f"{which}timestamp")
     if text is not None:
         return Position(timestamp_ms=_number(f"{which}Timestamp", text))
@@ -223,11 +224,11 @@ def _check_positions(options: Mapping[str, str], starting: Position, ending: Pos
     if is_streaming:
         for name in ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"):
             if name.lower() in options:
-                raise InvalidOption(f"the option {name} is for batch queries: a stream has no end")
+                raise InvalidOption(f"the option {name} is only for batch queries: a stream has no end")
         return
     for name in ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"):
         if name.lower() in options:
-            raise InvalidOption(f"the option {name} is for streaming queries")
+            raise InvalidOption(f"the option {name} is only for streaming queries")
     if starting.everywhere == LATEST or _names_one(starting, LATEST):
         raise InvalidOption("startingOffsets cannot be latest (-1) in a batch query: there would be nothing to read")
     if ending.everywhere == EARLIEST or _names_one(ending, EARLIEST):
@@ -239,7 +240,7 @@ def _names_one(position: Position, offset: int) -> bool:
 
 
 def partitioned(name: str, text: str, *, least: int) -> dict[str, dict[int, int]]:
-    """JSON like ``{"orders":{"0":23,"1":-2}}``."""
+    """Parse JSON like ``{"orders":{"0":23,"1":-2}}``."""
     found = _json(name, text)
     parsed: dict[str, dict[int, int]] = {}
     for topic, partitions in found.items():
@@ -259,20 +260,20 @@ def _json(name: str, text: str) -> dict[str, object]:
     except ValueError as error:
         raise InvalidOption(f"the option {name} is not JSON: {error}") from None
     if not isinstance(found, dict):
-        raise InvalidOption(f"the option {name} is a JSON object by topic, not {text!r}")
+        raise InvalidOption(f"the option {name} must be a JSON object by topic, not {text!r}")
     return found
 
 
 def _strategy(options: Mapping[str, str]) -> str:
     text = options.get("startingoffsetsbytimestampstrategy", "error").lower()
     if text not in ("error", "latest"):
-        raise InvalidOption(f"startingOffsetsByTimestampStrategy is error or latest, not {text!r}")
+        raise InvalidOption(f"startingOffsetsByTimestampStrategy must be error or latest, not {text!r}")
     return text
 
 
 def _number(name: str, text: str) -> int:
     if not text.strip().isdigit():
-        raise InvalidOption(f"the option {name} is a number, not {text!r}")
+        raise InvalidOption(f"the option {name} must be a number, not {text!r}")
     return int(text)
 
 
@@ -292,5 +293,5 @@ def _duration_s(text: str) -> float:
     unit = text.strip()[len(digits) :].strip()
     seconds = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}.get(unit)
     if seconds is None or not digits.isdigit():
-        raise InvalidOption(f"the option maxTriggerDelay is a duration like 90s or 15m, not {text!r}")
+        raise InvalidOption(f"the option maxTriggerDelay must be a duration like 90s or 15m, not {text!r}")
     return int(digits) * seconds

@@ -52,7 +52,7 @@ class MillbeckFormat(DataSource):
         from millbeck.pipeline.sink_options import parse_sink_options
 
         if overwrite:
-            raise InvalidOption('a log is only ever appended to: write with mode("append")')
+            raise InvalidOption('a log can only be appended to: write with mode("append")')
         _check_columns(schema, parse_sink_options(self.options).topic)
         return BatchWriter(parse_sink_options(self.options))
 
@@ -75,7 +75,7 @@ _COLUMNS = {
 
 
 def _check_columns(schema: StructType, topic: str | None) -> None:
-    """Raises `InvalidOption` when the query starts, instead of in a task."""
+    """Check the columns when the query starts instead of in a task; raises `InvalidOption`."""
     kinds = {found.name: found.dataType.simpleString() for found in schema.fields}
     if "value" not in kinds:
         raise InvalidOption(f'rows need a column "value", binary or string; there are {", ".join(kinds) or "none"}')
@@ -83,4 +83,4 @@ def _check_columns(schema: StructType, topic: str | None) -> None:
         raise InvalidOption('rows need a topic: set the option topic, or add a column "topic"')
     for name, wanted in _COLUMNS.items():
         if name in kinds and kinds[name] not in (*wanted, "void"):
-            raise InvalidOption(f'the column "{name}" is {" or ".join(wanted)}, not {kinds[name]}: cast it first')
+            raise InvalidOption(f'the column "{name}" must be {" or ".join(wanted)}, not {kinds[name]}: cast it first')

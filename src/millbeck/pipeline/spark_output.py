@@ -28,7 +28,7 @@ _is_silent = threading.Event()
 
 
 def silence() -> None:
-    """Drop all that Spark's processes still write: they are being stopped."""
+    """Drop all further output of Spark's processes, because they are being stopped."""
     _is_silent.set()
 
 
@@ -65,7 +65,7 @@ def _pass_on(reading: int, terminal: int) -> None:
 
 
 def useful(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """The lines without noise, and without the empty line that follows noise."""
+    """The lines that are not noise; an empty line after noise is dropped too."""
     was_noise = False
     for line in lines:
         is_noise = line.startswith(_NOISE)

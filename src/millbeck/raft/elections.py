@@ -1,7 +1,7 @@
 """Elections: requesting votes, granting them, and resigning from an epoch.
 
-A voter that does not hear from its leader first asks whether others would vote for it (pre-vote). That changes no
-state, so a node that was only partitioned does not disrupt a working quorum: voters refuse while they hear from their
+A voter without contact to its leader first asks whether others would vote for it (pre-vote). That changes no state, so
+a node that was only partitioned does not disrupt a working quorum: voters refuse while they have contact to their
 leader. With a majority of pre-votes it increments the epoch, votes for itself, persists that, and requests votes. A
 voter that refused is asked again while its vote may still help: of two voters whose leader has failed, the one with the
 longer log may time out first, and the other must neither win without it nor delay it by another election timeout.

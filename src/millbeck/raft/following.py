@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from millbeck.raft.machine import QuorumMachine
 
 BOOTSTRAP_ID_FIRST = -2
-"""Ids of bootstrap servers, whose node id is unknown, count down from here, as in Kafka."""
+"""Bootstrap servers, whose node ids are unknown, get ids that count down from here, as in Kafka."""
 
 
 def begin(machine: QuorumMachine, leader_id: int, endpoint: VoterEndpoint | None) -> Following:

@@ -344,7 +344,7 @@ class QuorumMachine:
             self.emit(MoveHighWatermark(high_watermark=high_watermark))
 
     def random_election_timeout_ms(self) -> int:
-        """A random timeout between one and two election timeouts, so that rivals do not keep colliding."""
+        """A random timeout of one to two election timeouts, so that candidates do not repeatedly split the votes."""
         election_ms = self.timeouts.election_ms
         return election_ms + (self.below(election_ms) if election_ms else 0)
 
@@ -541,7 +541,8 @@ class QuorumMachine:
     # Responses.
 
     def learn(self, leader: Leader) -> bool:
-        """Apply another node's view of the epoch and leader if it is newer; False if it conflicts."""
+        """Apply another node's view of the epoch and leader if it is newer; False if it conflicts with this node's
+        view."""
         if leader.epoch < self.epoch:
             return True
         if leader.epoch == self.epoch:

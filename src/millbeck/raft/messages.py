@@ -59,7 +59,7 @@ class VoteRequest:
     log_end: EpochEnd
     is_pre_vote: bool = False
     voter: ReplicaKey = NOBODY
-    """The intended voter: another directory of that node must not answer. `NOBODY` disables the check."""
+    """The intended voter; a replica with another directory id must not answer. `NOBODY` disables the check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

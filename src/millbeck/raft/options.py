@@ -12,7 +12,8 @@ class QuorumTimeouts:
     """``controller.quorum.*``, with Kafka's defaults, all in milliseconds."""
 
     election_ms: int = 1000
-    """Timeout of an election; randomized between one and two times this value, so that rivals do not collide."""
+    """Timeout of an election; randomized between one and two times this value, so that candidates do not repeatedly
+    split the votes."""
     fetch_ms: int = 2000
     """Time without a response from the leader after which a follower starts an election."""
     election_backoff_ms_max: int = 1000
@@ -44,7 +45,7 @@ class QuorumOptions:
     timeouts: QuorumTimeouts = field(default_factory=QuorumTimeouts)
     listeners: tuple[VoterEndpoint, ...] = ()
     listener_name: str = ""
-    """Which listener of the other nodes to connect to; the first one if a node does not have it."""
+    """The name of the listener to connect to on other nodes; a node without it is contacted on its first listener."""
     bootstrap: tuple[VoterEndpoint, ...] = ()
     """Servers that may know the leader."""
     auto_join: bool = False

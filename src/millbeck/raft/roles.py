@@ -48,9 +48,9 @@ class PendingRequest:
 @dataclass(slots=True)
 class Unattached:
     deadline_ms: int
-    """When a voter starts an election."""
+    """The time at which a voter starts an election."""
     search_ms: int
-    """When to ask the next node for the leader; voters wait for the leader's announcement."""
+    """The time at which an observer asks the next node for the leader; voters wait for the leader's announcement."""
     searching: FetchRequest | None = None
 
 
@@ -66,7 +66,7 @@ class Election:
     unreachable: dict[int, None] = field(default_factory=dict)
     """Voters that did not respond to the last request."""
     rests_until_ms: int = NEVER_MS
-    """When to start again after a lost election."""
+    """The time at which a lost election is repeated."""
 
     @property
     def is_won(self) -> bool:
@@ -104,7 +104,7 @@ class VoterChange:
     token: int
     deadline_ms: int
     voter: Voter | None = None
-    """A replica to be added that was sent a versions request."""
+    """The replica to add, while the response to its ApiVersions request is awaited."""
     acknowledge_when_committed: bool = True
     offset: int = -1
     """Offset of the new voter set in the log, once appended."""
@@ -138,7 +138,7 @@ class Following:
     has_fetched: bool = False
     fetch: PendingRequest = field(default_factory=lambda: PendingRequest(0))
     is_flushing: bool = False
-    """Fetched records are appended but not flushed yet: the next fetch would acknowledge too much."""
+    """Whether fetched records are not flushed yet; the next fetch must wait, since it would acknowledge them."""
     failed_fetches: int = 0
     """Timeout since the leader's last response."""
     known_high_watermark: int = -1

@@ -160,7 +160,7 @@ def on_upgrade(machine: QuorumMachine, token: int) -> None:
         who = ", ".join(str(node_id) for node_id in sorted([*missing, *unable]))
         machine.answer(
             token,
-            machine.refusal(InvalidUpdateVersion.code, f"Voters not known to support it: {who or 'this'}."),
+            machine.refusal(InvalidUpdateVersion.code, f"Voters that are not known to support it: {who or 'this'}."),
         )
         return
     role.change = VoterChange(token, machine.now_ms + machine.timeouts.request_ms)

@@ -1,7 +1,7 @@
 """Voter sets: the members of the quorum, their identities, and the sets along the log.
 
 A replica is identified by its node id and the id of its log directory: a node that restarts with an empty disk is
-another replica, and must not be mistaken for the voter that once voted. Static voters (``kraft.version`` 0) have no
+another replica, and must not be mistaken for the voter it was before. Static voters (``kraft.version`` 0) have no
 directory id, and match any directory of that node.
 
 The newest set in the log takes effect when appended, committed or not (Raft, 4.1). `VoterHistory` keeps the older sets,

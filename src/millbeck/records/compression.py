@@ -151,7 +151,7 @@ def _lz4_stream() -> tuple[Callable[[], _Decompressor], tuple[type[Exception], .
 
 
 LZ4_LEVEL_DEFAULT: Final = 9
-"""Kafka's default, which means the fast compressor and not level nine."""
+"""Kafka's default level, which means the fast compressor, not a level of the slow one."""
 
 
 def _lz4_compress(data: Buffer, level: int | None) -> bytes:

@@ -149,7 +149,7 @@ class BatchHeader:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When the batch's tombstones or marker may be removed; stored in place of the base timestamp."""
+        """The time at which the batch's tombstones or marker may be removed; stored in place of the base timestamp."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
     @property

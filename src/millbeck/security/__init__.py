@@ -1,1 +1,1 @@
-"""Authorization: principals and the authorizer. Pure."""
+"""Authentication and authorization: principals, SASL mechanisms, ACLs and certificates. Pure."""

@@ -1,8 +1,9 @@
 """An index of ACLs that finds those of one principal, host and resource in a few dictionary lookups.
 
 Entries are grouped by pattern (resource type, literal or prefixed, name), and within it by principal and host. A group
-has two bit masks, one bit an operation: what it allows, implied operations included, and what it denies. A question
-looks at the literal pattern, the wildcard, and one prefix for each length that occurs among the prefixes.
+has two bit masks with one bit per operation: the operations it allows, including implied ones, and those it denies. A
+lookup examines the literal pattern, the wildcard, and one prefix for each length that occurs among the prefixed
+patterns.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ _IMPLIED: Final[dict[int, int]] = {
     Operation.ALTER: 1 << Operation.DESCRIBE,
     Operation.ALTER_CONFIGS: 1 << Operation.DESCRIBE_CONFIGS,
 }
-"""The mask of what an ALLOW of each operation allows as well. A DENY denies only what it names."""
+"""The masks of the operations that an ALLOW of each operation includes. A DENY includes only its own operation."""
 
 ENTRIES_AT_ONCE: Final = 500
-"""How many entries are indexed in one step: about half a millisecond of work."""
+"""The number of entries indexed per step: about half a millisecond of work."""
 
 Pattern = tuple[int, bool, str]
 """Resource type, whether it is a prefix, and the name."""
@@ -57,7 +58,7 @@ class AclGroup:
             self._count(left)
 
     def deciding(self, bit: int, *, is_allowed: bool) -> AccessControlEntry:
-        """An entry that allows, or denies, the operation of this bit; there must be one."""
+        """An entry that allows or denies the operation of this bit, which must exist."""
         masks = ((entry, *_masks(entry)) for entry in self.entries)
         return next(entry for entry, allowed, denied in masks if (allowed if is_allowed else denied) & bit)
 
@@ -79,19 +80,19 @@ Groups = dict[Subject, AclGroup]
 
 
 class AclIndex:
-    """Changed in place; the caller drops what it derived from an earlier state."""
+    """The index, changed in place; after a change the caller must drop results derived from the earlier state."""
 
     def __init__(self) -> None:
         self.count = 0
         self._patterns: dict[Pattern, Groups] = {}
         self._by_subject: dict[Subject, dict[Pattern, AclGroup]] = {}
         self._prefix_counts: dict[int, Counter[int]] = {}
-        """How many prefixes there are, by resource type and length."""
+        """The number of prefixed patterns, by resource type and length."""
         self._prefix_lengths: dict[int, tuple[int, ...]] = {}
-        """The lengths that occur, ascending."""
+        """The lengths of prefixed patterns, ascending."""
 
     def add_all(self, entries: Iterable[AccessControlEntry]) -> Iterator[None]:
-        """Add entries in steps; it is for the caller to use the index only after the last one."""
+        """Add entries in steps; the caller must not use the index before the last step."""
         for position, entry in enumerate(entries, 1):
             self.add(entry)
             if position % ENTRIES_AT_ONCE == 0:
@@ -159,7 +160,7 @@ class AclIndex:
         return [groups for groups in found if groups is not None]
 
     def patterns_of(self, subjects: Iterable[Subject], resource_type: int) -> Iterator[tuple[bool, str, AclGroup]]:
-        """Whether it is a prefix, the name and the group, of each pattern of the type for these subjects."""
+        """Yield for each pattern of the type with these subjects: whether it is a prefix, its name, and the group."""
         for subject in subjects:
             for (kind, is_prefix, name), group in self._by_subject.get(subject, {}).items():
                 if kind == resource_type:
@@ -167,7 +168,7 @@ class AclIndex:
 
 
 def subjects_of(principal: str, host: str) -> tuple[Subject, ...]:
-    """The subjects whose entries apply to a principal at a host, which is canonical."""
+    """The subjects whose entries apply to a principal at a host (in canonical form)."""
     return ((principal, host), (principal, WILDCARD), (WILDCARD_PRINCIPAL, host), (WILDCARD_PRINCIPAL, WILDCARD))
 
 

@@ -26,7 +26,7 @@ class AccessControlEntry:
     permission_type: int
 
     def __str__(self) -> str:
-        """As Kafka shows it in the authorizer's log."""
+        """The text of the entry in Kafka's authorizer log."""
         return (
             f"StandardAcl(resourceType={name_of(ResourceType, self.resource_type)}, "
             f"resourceName={self.resource_name}, patternType={name_of(PatternType, self.pattern_type)}, "
@@ -45,7 +45,7 @@ class AccessControlEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclFilter:
-    """What entries to find; None and ANY match everything, and so does `PatternType.ANY`.
+    """A filter of ACLs; None, ANY and `PatternType.ANY` match everything.
 
     `PatternType.MATCH` finds every entry whose pattern applies to the resource: literal, prefixed or wildcard.
     """

@@ -96,7 +96,7 @@ SUPPORTED_OPERATIONS: dict[ResourceType, tuple[Operation, ...]] = {
 class Authorizer(Protocol):
     @property
     def epoch(self) -> int:
-        """Changes whenever decisions may have changed: a cached answer that depends on decisions is of one epoch."""
+        """Changes whenever decisions may have changed; results derived from decisions may be cached for one epoch."""
 
     def authorize(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, resource_name: str

@@ -1,7 +1,7 @@
-"""Delegation tokens (KIP-48): their secret, and who may use and see them.
+"""Delegation tokens (KIP-48): their HMAC, credential, and authorization to renew and describe them.
 
-A token's password is the HMAC of its id under a key that all nodes have, so no record holds it: who knows the key can
-make the password of any token.
+A token's password is the HMAC of its id under a key that all nodes have, so it is in no record. Anyone with the key can
+compute the password of any token.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ def token_hmac(secret: str, token_id: str) -> bytes:
 
 
 def token_password(secret: str, token_id: str) -> str:
-    """What a client logs in with by SCRAM, with the token's id as user name."""
+    """The password with which a client logs in by SCRAM; the user name is the token's id."""
     return b2a_base64(token_hmac(secret, token_id), newline=False).decode()
 
 
 def token_credential(secret: str, token_id: str, mechanism: ScramMechanism) -> Credential:
-    """The SCRAM credential of a token, the same on every node: PBKDF2, so not for the event loop."""
+    """The SCRAM credential of a token, the same on every node. It computes PBKDF2, so it must not run on the event
+    loop."""
     salt = mechanism.hmac(secret.encode(), b"salt:" + token_id.encode())[:_SALT_SIZE]
     salted = salted_password(mechanism, token_password(secret, token_id), salt, ITERATIONS_MIN)
     keys = scram_keys(mechanism, salted)
@@ -54,5 +55,5 @@ def is_expired(token: Token, now_ms: int) -> bool:
 
 
 def may_renew(token: Token, principal: str) -> bool:
-    """Whether a principal may renew and expire the token: a superuser may not, unless it is one of these."""
+    """Whether a principal may renew and expire the token: only its owner and renewers, not superusers."""
     return principal in (token.owner, token.requester) or principal in token.renewers

@@ -28,7 +28,7 @@ def canonical_host(host: str) -> str:
 
 
 class Networks:
-    """Networks that clients may connect from, such as ``10.0.0.0/8`` or ``2001:db8::/32``; one address is a network."""
+    """Networks that clients may connect from, such as ``10.0.0.0/8`` or ``2001:db8::/32``, or single addresses."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         """Raises ``ValueError`` for a text that is no network."""

@@ -16,7 +16,7 @@ class Principal:
     name: str
     is_token: bool = False
     text: str = field(init=False, repr=False, compare=False)
-    """As ACLs name it; made once because every decision needs it."""
+    """The name in ACLs, computed once because every decision needs it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", f"{self.type}:{self.name}")
@@ -30,7 +30,7 @@ ANONYMOUS = Principal(USER_TYPE, "ANONYMOUS")
 
 
 class NoPrincipal(Exception):
-    """What a client authenticated with gives no principal; the message says why."""
+    """The client's certificate gives no principal; the message has the reason."""
 
 
 def parse_principal(text: str) -> Principal:

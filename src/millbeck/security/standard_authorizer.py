@@ -1,14 +1,14 @@
 """Kafka's StandardAuthorizer: decides by the ACLs in the metadata.
 
 - A superuser may do everything.
-- Otherwise the ACLs whose pattern covers the resource decide, of those that name the principal (or ``User:*``) and the
-  host (or ``*``): one that denies the operation is stronger than any that allows it.
-- If no ACL at all covers the resource, ``allow.everyone.if.no.acl.found`` decides. An ACL of another principal covers
-  it just as well: then the answer is no.
-- Until the ACLs have been loaded, only superusers are served; for all others `AuthorizerNotReady` is raised.
+- Otherwise the ACLs decide whose pattern covers the resource and that name the principal (or ``User:*``) and the host
+  (or ``*``). A DENY takes precedence over every ALLOW.
+- If no ACL covers the resource, ``allow.everyone.if.no.acl.found`` decides. If only ACLs of other principals cover it,
+  access is denied.
+- Until the ACLs have been loaded, only superusers are authorized; for all others `AuthorizerNotReady` is raised.
 
-Decisions are cached as one mask of allowed operations per principal, host and resource. Every change of the ACLs drops
-the cache and raises `epoch`, by which other caches of answers are told apart.
+Decisions are cached as one mask of allowed operations per principal, host and resource. Every change of the ACLs clears
+the cache and increments `epoch`, which other caches check.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from millbeck.security.principal import Principal, parse_principal
 SUPER_USERS: Final = "super.users"
 CACHED_DECISIONS_MAX: Final = 10_000
 CACHED_NAME_LENGTH_MAX: Final = 255
-"""Longer names than topics can have are not cached, so that the cache is bounded in bytes."""
+"""The maximum length of cached resource names: that of topic names, so that the cache is bounded in bytes."""
 _PROBE_NAME: Final = "hardcode"
-"""The name Kafka asks about before it looks for any resource of a type: it finds superusers, and types without ACLs."""
+"""The resource name that Kafka checks first in `authorize_any`: it finds superusers and types without ACLs."""
 
 
 class AuthorizerNotReady(UnknownServerError):
@@ -41,7 +41,7 @@ class AuthorizerNotReady(UnknownServerError):
 
 
 class Rule(StrEnum):
-    """What a decision is based on, by the names in Kafka's log."""
+    """The rule that a decision is based on, named as in Kafka's log."""
 
     SUPER_USER = "SuperUser"
     ACL = "MatchingAcl"
@@ -79,10 +79,10 @@ class StandardAuthorizer:
         self.epoch = 0
         self.is_loaded = False
         self.decided_count = 0
-        """How many decisions were made from the ACLs; the others were remembered."""
+        """The number of decisions computed from the ACLs; the others came from the cache."""
         self._index = AclIndex()
         self._cached: tuple[dict[tuple[str, str, str], int], ...] = ()
-        """By resource type: the mask of allowed operations by principal, host and name."""
+        """The cache: by resource type, the mask of allowed operations by principal, host and name."""
         self._cached_count = 0
         self._cached_any: dict[tuple[str, str, int, int], bool] = {}
         self._drop_decisions()
@@ -112,7 +112,7 @@ class StandardAuthorizer:
     def explain(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, resource_name: str
     ) -> AclDecision:
-        """The same decision as that of `authorize`, with what it is based on."""
+        """The same decision as `authorize`, with the rule and ACL it is based on."""
         if principal.text in self.super_users:
             return AclDecision(True, Rule.SUPER_USER)
         if not self.is_loaded:
@@ -168,8 +168,8 @@ class StandardAuthorizer:
         return allowed & ~denied
 
     def _allows_any(self, principal: str, host: str, operation: Operation, resource_type: ResourceType) -> bool:
-        """Whether some pattern allows the operation and no DENY takes all of it away (KIP-679). Unlike a decision on
-        one resource, implied operations do not count."""
+        """Whether a pattern allows the operation and no DENY covers all of that pattern (KIP-679). Implied operations
+        do not count here, unlike in a decision on one resource."""
         allowed: list[tuple[bool, str]] = []
         denied: set[tuple[bool, str]] = set()
         subjects = subjects_of(principal, canonical_host(host))
@@ -191,11 +191,11 @@ class StandardAuthorizer:
 
     @property
     def count(self) -> int:
-        """How many ACLs there are."""
+        """The number of ACLs."""
         return self._index.count
 
     def loaded(self) -> None:
-        """Called once all ACLs from before the start are loaded: requests of other users are decided, too."""
+        """Called once all ACLs from before the start are loaded: from now on all principals are served."""
         self.is_loaded = True
         self._drop_decisions()
 
@@ -208,7 +208,7 @@ class StandardAuthorizer:
         self._changed()
 
     def replace(self, entries: Iterable[AccessControlEntry]) -> Iterator[None]:
-        """Apply a large change, or load all ACLs, in steps; decisions change all at once, after the last."""
+        """Apply a large change, or load all ACLs, in steps; it takes effect after the last step."""
         index = AclIndex()
         yield from index.add_all(entries)
         replaced, self._index = self._index, index

@@ -76,7 +76,7 @@ def test_a_topic_that_forgets_is_no_changelog(log: LiveLog, make_topic: Any) -> 
     kept, forgets = make_topic(1, cleanup_policy="compact,delete"), make_topic(1)
     settings = {"bootstrap.servers": log.bootstrap, "isolation.level": "read_committed"}
     make_changelogs(settings, {kept: 1})
-    with pytest.raises(TopologyError, match=f"{forgets} is there and has cleanup.policy=delete"):
+    with pytest.raises(TopologyError, match=f"{forgets} exists and has cleanup.policy=delete"):
         make_changelogs(settings, {kept: 1, forgets: 1})
 
 

@@ -47,7 +47,7 @@ MEMORY.register("orders-value", Schema(AVRO, '"long"'))
 CASES: list[tuple[Serde, bytes | None, Any, str | None]] = [
     (raw(), b"\x00\xff", b"\x00\xff", None),
     (string(), "süß".encode(), "süß", None),
-    (string(), b"\xff\xfe", None, "no string: it is not UTF-8"),
+    (string(), b"\xff\xfe", None, "not a string: it is not UTF-8"),
     (string(), None, None, None),
     *[(long(), struct.pack(">q", number), number, None) for number in (0, 1, -1, 2**63 - 1, -(2**63))],
     (long(), b"short", None, "no long: it has 5 bytes, not 8"),

@@ -51,7 +51,7 @@ def test_whose_they_are() -> None:
     entity = entity_of({"user": "alice", "client_id": "default", "ip": None})
     assert entity == ANY_CLIENT
     assert entity_text(entity) == "user alice, client-id (default)"
-    with pytest.raises(click.UsageError, match="say whose"):
+    with pytest.raises(click.UsageError, match="give --user"):
         entity_of({"user": None, "client_id": None, "ip": None})
     with pytest.raises(click.UsageError, match="--ip cannot"):
         entity_of({"user": "alice", "client_id": None, "ip": "10.0.0.1"})

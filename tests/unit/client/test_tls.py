@@ -131,7 +131,7 @@ def test_suites_and_versions_are_chosen(authority: trustme.CA, trusted: str) -> 
     assert made.maximum_version is ssl.TLSVersion.TLSv1_2
     assert "ECDHE-ECDSA-AES128-GCM-SHA256" in [each["name"] for each in made.get_ciphers()]
     assert shake_hands(authority, made) == "hello world"
-    with pytest.raises(InvalidConfig, match="TLS_AES_128_GCM_SHA256 is a suite"):
+    with pytest.raises(InvalidConfig, match="TLS_AES_128_GCM_SHA256 is a cipher suite"):
         client_context(config(ssl_cipher_suites="TLS_AES_128_GCM_SHA256"))
 
 

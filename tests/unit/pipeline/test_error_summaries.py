@@ -40,7 +40,7 @@ def test_a_bad_record_says_where_it_is_and_what_to_do() -> None:
     )
     found = explained(RuntimeError(text))
     assert type(found) is BadRecord
-    assert str(found).startswith("t-0 at offset 5: the value is no json. Mend what writes it")
+    assert str(found).startswith("t-0 at offset 5: the value is no json. Correct the program that writes it")
 
 
 @pytest.mark.parametrize(
@@ -56,12 +56,12 @@ def test_a_bad_record_says_where_it_is_and_what_to_do() -> None:
         (
             QUERY + "Python worker failed to connect back." + AFTER,
             "Python worker failed to connect back. Spark waits seconds for a Python process to start: this machine is "
-            "too busy, or PYSPARK_PYTHON is no Python",
+            "too busy, or PYSPARK_PYTHON is not a Python interpreter",
         ),
         (
             "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number",
-            "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number. Spark's Java did not "
-            "start; what it said stands above",
+            "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number. Spark's Java process "
+            "did not start; see its output above",
         ),
         ("", "RuntimeError"),
         ("one\ntwo", "one"),
@@ -84,7 +84,7 @@ def test_what_is_not_ours_is_cut_to_the_line_that_matters(text: str, short: str)
 def test_a_checkpoint_of_another_form_asks_for_a_new_one(said: str) -> None:
     found = explained(RuntimeError(QUERY + said + AFTER))
     assert type(found) is CheckpointMismatch
-    assert str(found).startswith(f"{said}. The checkpoint was written by another form of this pipeline")
+    assert str(found).startswith(f"{said}. The checkpoint was written by an incompatible version of this pipeline")
 
 
 def test_a_line_is_a_line() -> None:

@@ -189,7 +189,7 @@ def test_offsets_name_exactly_what_is_read(text: str, words: str) -> None:
     [
         (NoBrokerReachable("no connection to h:1: connection refused"), BrokerUnreachable, "no broker answers at h:1"),
         (TopicAuthorizationFailed("no"), PipelineError, "not allowed to read topics a"),
-        (UnknownServerError("no"), PipelineError, "refused to tell about topics a"),
+        (UnknownServerError("no"), PipelineError, "refused to describe topics a"),
     ],
 )
 def test_who_does_not_answer(error: Exception, kind: type[Exception], words: str) -> None:

@@ -178,7 +178,7 @@ def test_rows_that_go_nowhere(
     [
         (NoBrokerReachable("nobody"), BrokerUnreachable, "no broker answers at h:1"),
         (MessageTooLarge("too large"), PipelineError, "a-0 could not be written: too large"),
-        (InvalidTxnState("somebody else"), NotExactlyOnce, "somebody else: with delivery=exactly_once one task"),
+        (InvalidTxnState("somebody else"), NotExactlyOnce, "somebody else: with delivery=exactly_once all rows"),
     ],
 )
 def test_errors_are_for_the_user(error: Exception, kind: type[Exception], words: str) -> None:
@@ -192,7 +192,7 @@ def test_errors_are_for_the_user(error: Exception, kind: type[Exception], words:
 def test_columns_of_other_types_are_refused() -> None:
     with pytest.raises(InvalidOption, match='need a column "value"'):
         rows_of(batch_of(key=["x"]))
-    with pytest.raises(PipelineError, match='"value" is binary or string, not int64'):
+    with pytest.raises(PipelineError, match='"value" must be binary or string, not int64'):
         rows_of(batch_of(value=[5]))
     with pytest.raises(PipelineError, match="array of key and value"):
         rows_of(batch_of(value=["x"], headers=["y"]))

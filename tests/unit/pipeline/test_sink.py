@@ -129,7 +129,7 @@ def test_a_spark_that_does_not_tell_is_refused(
 ) -> None:
     task(monkeypatch, query=query, batch=batch)
     worker = pickle.loads(pickle.dumps(StreamWriter(ONCE)))
-    with pytest.raises(NotExactlyOnce, match="does not tell its tasks"):
+    with pytest.raises(NotExactlyOnce, match="does not pass the batch id to its tasks"):
         worker.write(iter(["one"]))
 
 

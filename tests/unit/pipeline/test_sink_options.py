@@ -41,11 +41,11 @@ def test_transactions_have_a_name_that_lasts() -> None:
 
 REFUSED = {
     "no delivery": ({"delivery": "twice"}, "at_least_once or exactly_once"),
-    "no name": ({"delivery": "exactly_once"}, "needs a name that outlives restarts"),
+    "no name": ({"delivery": "exactly_once"}, "needs an id that stays the same after restarts"),
     "a name for nothing": ({"kafka.transactional.id": "x"}, "set delivery=exactly_once too"),
     "an empty topic": ({"topic": " "}, "topic is empty"),
-    "a serializer": ({"kafka.value.serializer": "x"}, "value column is binary or string already"),
-    "no number": ({"kafka.batch.size": "big"}, r"kafka\.batch\.size is a number of bytes"),
+    "a serializer": ({"kafka.value.serializer": "x"}, "value column must be binary or string"),
+    "no number": ({"kafka.batch.size": "big"}, r"kafka\.batch\.size must be a number of bytes"),
     "no servers": ({"kafka.bootstrap.servers": " "}, r"kafka\.bootstrap\.servers is missing"),
 }
 

@@ -160,7 +160,7 @@ def test_a_log_that_went_back_fails_the_query() -> None:
 
 
 def test_a_partition_that_is_gone_fails_the_query_or_is_left_out() -> None:
-    with pytest.raises(RecordsLost, match="a-1 is gone"):
+    with pytest.raises(RecordsLost, match="a-1 no longer exists"):
         reader_of(FakeView(1)).partitions(offsets(p0=0, p1=0), offsets(p0=9, p1=9))
     reader = reader_of(FakeView(1), failOnDataLoss="false")
     assert spans(reader, offsets(p0=0, p1=0), offsets(p0=9, p1=9)) == [("a-0", 0, 9)]

@@ -106,14 +106,14 @@ REFUSED: dict[str, tuple[dict[str, str], bool, str]] = {
     "a stream with an end": ({"subscribe": "a", "endingOffsets": "latest"}, True, "a stream has no end"),
     "a batch with a trigger": ({"subscribe": "a", "maxOffsetsPerTrigger": "5"}, False, "for streaming queries"),
     "zero": ({"subscribe": "a", "minPartitions": "0"}, True, "minPartitions must be above 0"),
-    "no number": ({"subscribe": "a", "maxOffsetsPerTrigger": "many"}, True, "maxOffsetsPerTrigger is a number"),
+    "no number": ({"subscribe": "a", "maxOffsetsPerTrigger": "many"}, True, "maxOffsetsPerTrigger must be a number"),
     "more than most": (
         {"subscribe": "a", "minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "5"},
         True,
         "is above maxOffsetsPerTrigger",
     ),
-    "no boolean": ({"subscribe": "a", "failOnDataLoss": "maybe"}, True, "failOnDataLoss is true or false"),
-    "no duration": ({"subscribe": "a", "maxTriggerDelay": "soon"}, True, "maxTriggerDelay is a duration"),
+    "no boolean": ({"subscribe": "a", "failOnDataLoss": "maybe"}, True, "failOnDataLoss must be true or false"),
+    "no duration": ({"subscribe": "a", "maxTriggerDelay": "soon"}, True, "maxTriggerDelay must be a duration"),
     "no strategy": (
         {"subscribe": "a", "startingOffsetsByTimestampStrategy": "guess"},
         True,

@@ -41,7 +41,7 @@ def test_writers() -> None:
     rows = StructType().add("key", StringType()).add("value", StringType()).add("partition", IntegerType())
     assert isinstance(sink_format.writer(rows, False), BatchWriter)
     assert isinstance(sink_format.streamWriter(rows, False), StreamWriter)
-    with pytest.raises(InvalidOption, match="only ever appended to"):
+    with pytest.raises(InvalidOption, match="only be appended to"):
         sink_format.writer(rows, True)
 
 
@@ -49,7 +49,7 @@ def test_writers() -> None:
     ("rows", "words"),
     [
         (StructType().add("text", StringType()), 'need a column "value".*there are text'),
-        (StructType().add("value", LongType()), '"value" is binary or string, not bigint'),
+        (StructType().add("value", LongType()), '"value" must be binary or string, not bigint'),
         (StructType().add("value", StringType()).add("partition", LongType()), '"partition" is int'),
         (StructType().add("value", StringType()).add("headers", ArrayType(StringType())), '"headers" is array<struct'),
     ],

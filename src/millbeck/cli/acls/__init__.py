@@ -1,1 +1,1 @@
-"""ACLs on the command line: their words, files of them, and why something is allowed."""
+"""ACLs in commands: options and output, files of ACLs, and explanations of decisions."""

@@ -1,4 +1,4 @@
-"""What the commands about ACLs ask of a cluster."""
+"""Requests of the ACL commands to a cluster."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 async def authorizer_settings(admin: Admin, super_users: str | None, allow_everyone: bool) -> tuple[list[str], bool]:
-    """The superusers and whether everyone is allowed without an ACL: as given, or as a broker describes them.
+    """The superusers, and ``allow.everyone.if.no.acl.found``: from the options, or else described by a broker.
 
-    Apache Kafka hides both settings; then nobody is a superuser unless the options say so.
+    Apache Kafka does not return these settings; then only superusers named in the options are known.
     """
     from millbeck.client.admin.results import ConfigResource, ResourceType
     from millbeck.kernel.errors import ApiError

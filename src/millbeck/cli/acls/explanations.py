@@ -1,7 +1,7 @@
-"""Why something is allowed or denied: the decision, the ACL behind it, and the smallest ACL that would allow it.
+"""Explanations of authorization decisions: the deciding ACL, and the smallest ACL that would allow a denied operation.
 
-The decisions are made here, with the ACLs that the cluster describes, by the same rules as in a broker, so it works for
-Apache Kafka as well. What a broker does not tell are its superusers: they are options of the command.
+Decisions are computed here by the broker's rules, from the ACLs that the cluster describes, so this works for Apache
+Kafka as well. Superusers cannot be read from a broker in every case: they are options of the command.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Explanation:
     question: AclAssertion
     decision: AclDecision
     denying: tuple[AccessControlEntry, ...]
-    """Every ACL that denies it: all of them would have to go."""
+    """All ACLs that deny it; each of them would have to be removed."""
     would_allow: AccessControlEntry | None
-    """The smallest ACL that would allow it; None where it is allowed, or no ACL could help."""
+    """The smallest ACL that would allow it; None if it is allowed, or if no ACL would allow it."""
 
     def row(self) -> dict[str, object]:
         return {
@@ -53,7 +53,7 @@ class Explanation:
             if entry != decision.entry:
                 yield f"  also denied by: {acl_line(entry)}"
         if self.denying:
-            yield "  a DENY is stronger than any ALLOW: remove what denies it first"
+            yield "  a DENY takes precedence over every ALLOW: remove the denying ACLs first"
         if self.would_allow is not None:
             yield f"  the smallest ACL that would allow it: {acl_line(self.would_allow)}"
 
@@ -89,7 +89,7 @@ def explain(
 
 
 def _denies(entry: AccessControlEntry, question: AclAssertion) -> bool:
-    """Alone with an ACL that allows everything, does this entry deny it?"""
+    """Whether this entry denies the operation on its own, beside an ACL that allows everything."""
     if entry.permission_type != Permission.DENY:
         return False
     everything = AccessControlEntry(
@@ -107,7 +107,7 @@ def _denies(entry: AccessControlEntry, question: AclAssertion) -> bool:
 def _smallest(
     question: AclAssertion, denying: tuple[AccessControlEntry, ...], entries: Iterable[AccessControlEntry]
 ) -> AccessControlEntry | None:
-    """None where removing what denies it is enough."""
+    """The smallest ACL that would allow it; None if removing the denying ACLs is enough."""
     left = [entry for entry in entries if entry not in denying]
     if denying and is_allowed(make_authorizer(left, (), allow_everyone=False), question):
         return None

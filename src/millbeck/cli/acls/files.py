@@ -1,4 +1,4 @@
-"""Files of ACLs: what a cluster should have, and tests of what that allows.
+"""Files of ACLs that a cluster should have, and of tests of what they allow.
 
     acls:
     - principal: User:orders-service
@@ -12,8 +12,8 @@
       pattern: prefixed
       operations: [all]
 
-``permission`` is allow, ``pattern`` literal and ``host`` * where they are left out; the cluster has no name. The file
-is YAML or JSON.
+Defaults: ``permission`` allow, ``pattern`` literal, ``host`` *. The cluster resource has no name. The file is YAML or
+JSON.
 """
 
 from __future__ import annotations
@@ -117,13 +117,13 @@ def _parsed(path: str, text: str) -> Any:
 
 
 def _located(path: str, key: str, position: int, item: Any, read: Any) -> Any:
-    """Read one item; an error says where in the file it is."""
+    """Read one item; errors name its place in the file."""
     try:
         if not isinstance(item, Mapping):
             raise click.ClickException("must be a mapping")
         return read(item)
     except click.ClickException as error:
-        raise click.ClickException(f"{path}: number {position} of {key}: {error.message}") from error
+        raise click.ClickException(f"{path}: entry {position} of {key}: {error.message}") from error
 
 
 def _checked(item: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def _checked(item: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
             raise click.ClickException(f"needs a {key}")
     kind = read_word(ResourceType, item["resource"])
     if kind is ResourceType.ANY:
-        raise click.ClickException("resource: any is not a type of resource")
+        raise click.ClickException("resource: any is not allowed here")
     name = item.get("name")
     return {
         "principal": check_principal(item["principal"]),
@@ -161,7 +161,7 @@ def _entries(item: Mapping[str, Any]) -> list[AccessControlEntry]:
         raise click.ClickException("permission must be allow or deny")
     found = [read_word(Operation, str(each)) for each in operations]
     if Operation.ANY in found:
-        raise click.ClickException("operations: any is not an operation; all means every one")
+        raise click.ClickException("operations: any is not allowed here; use all for every operation")
     return [entry_of(given, operation) for operation in found]
 
 
@@ -183,7 +183,7 @@ def _test(item: Mapping[str, Any]) -> AclTest:
 
 
 def exported(entries: Iterable[AccessControlEntry]) -> dict[str, object]:
-    """The content of a file with these ACLs, those that differ only by the operation as one item."""
+    """The content of a file with these ACLs; ACLs that differ only in the operation become one item."""
     items: dict[tuple[object, ...], dict[str, Any]] = {}
     for entry in entries:
         row = dict(_item(entry))
@@ -209,7 +209,7 @@ def _item(entry: AccessControlEntry) -> Iterable[tuple[str, object]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """What has to change so that a cluster has the ACLs of a file."""
+    """The changes after which a cluster has the ACLs of a file."""
 
     missing: tuple[AccessControlEntry, ...]
     surplus: tuple[AccessControlEntry, ...]

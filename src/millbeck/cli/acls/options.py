@@ -60,20 +60,45 @@ def pattern_option(*, with_filters: bool) -> Callable[[F], F]:
         type=click.Choice(kinds, case_sensitive=False),
         default="literal",
         show_default=True,
-        help=f"Whether names are whole or prefixes.{meaning}",
+        help=f"The pattern type: literal (the whole name) or prefixed (names that begin with it).{meaning}",
     )
 
 
 def subject_options(function: F) -> F:
     for option in (
-        click.option("--deny-host", multiple=True, metavar="ADDRESS", help="Only from this address; default: all."),
-        click.option("--allow-host", multiple=True, metavar="ADDRESS", help="Only from this address; default: all."),
-        click.option("--deny-principal", multiple=True, metavar="TYPE:NAME", help="Whom to deny; can be repeated."),
-        click.option("--allow-principal", multiple=True, metavar="TYPE:NAME", help="Whom to allow: User:alice."),
-        click.option("--operation", multiple=True, metavar="NAME", help="read, write, ...; default: all."),
-        click.option("--producer", is_flag=True, help="All that a producer of --topic needs."),
-        click.option("--consumer", is_flag=True, help="All that a consumer of --topic in --group needs."),
-        click.option("--idempotent", is_flag=True, help="With --producer: also idempotent-write on the cluster."),
+        click.option(
+            "--deny-host",
+            multiple=True,
+            metavar="ADDRESS",
+            help="The client address that the ACL applies to; default: all.",
+        ),
+        click.option(
+            "--allow-host",
+            multiple=True,
+            metavar="ADDRESS",
+            help="The client address that the ACL applies to; default: all.",
+        ),
+        click.option(
+            "--deny-principal",
+            multiple=True,
+            metavar="TYPE:NAME",
+            help="The principal to deny, such as User:alice; can be repeated.",
+        ),
+        click.option(
+            "--allow-principal",
+            multiple=True,
+            metavar="TYPE:NAME",
+            help="The principal to allow, such as User:alice; can be repeated.",
+        ),
+        click.option(
+            "--operation",
+            multiple=True,
+            metavar="NAME",
+            help="The operation: read, write, ...; default: all. Can be repeated.",
+        ),
+        click.option("--producer", is_flag=True, help="All operations that a producer to --topic needs."),
+        click.option("--consumer", is_flag=True, help="All operations that a consumer of --topic in --group needs."),
+        click.option("--idempotent", is_flag=True, help="With --producer: also allow idempotent-write on the cluster."),
     ):
         function = option(function)
     return function
@@ -81,7 +106,7 @@ def subject_options(function: F) -> F:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclOptions:
-    """What the options of ``add`` and ``remove`` say."""
+    """The parsed options of ``add`` and ``remove``."""
 
     resources: tuple[Resource, ...]
     pattern: PatternType
@@ -101,24 +126,25 @@ class AclOptions:
             raise click.UsageError("name a resource: --topic, --group, --cluster, --transactional-id, ...", ctx)
         if (self.is_producer or self.is_consumer) and (self.operations or self.deny_principals):
             raise click.UsageError(
-                "--producer and --consumer stand for ACLs that allow: they go without --operation and --deny-principal",
+                "--producer and --consumer create ACLs that allow: they cannot be combined with --operation or "
+                "--deny-principal",
                 ctx,
             )
         if self.is_idempotent and not self.is_producer:
-            raise click.UsageError("--idempotent goes with --producer", ctx)
+            raise click.UsageError("--idempotent requires --producer", ctx)
         if self.is_producer and ResourceType.TOPIC not in kinds:
             raise click.UsageError("--producer needs --topic", ctx)
         if self.is_consumer and not {ResourceType.TOPIC, ResourceType.GROUP} <= kinds:
             raise click.UsageError("--consumer needs --topic and --group", ctx)
         if ResourceType.CLUSTER in kinds and len(kinds) > 1 and not self.operations and not self._is_preset:
-            raise click.UsageError("name the operations: all on the cluster together with others is too much", ctx)
+            raise click.UsageError("give --operation: without it all operations on the cluster would be included", ctx)
 
     @property
     def _is_preset(self) -> bool:
         return self.is_producer or self.is_consumer
 
     def entries(self) -> list[AccessControlEntry]:
-        """The ACLs that the options stand for."""
+        """The ACLs that the options describe."""
         found: dict[AccessControlEntry, None] = {}
         for resource, operations in self._operations():
             for permission, principals, hosts in (
@@ -159,7 +185,8 @@ class AclOptions:
         )
 
     def filters(self) -> list[AclFilter]:
-        """What ``remove`` deletes: these ACLs, or without a principal every ACL of the resources."""
+        """The filters of ``remove``: the ACLs that the options describe, or without a principal every ACL of the
+        resources."""
         if self.allow_principals or self.deny_principals:
             return list(map(as_filter, self.entries()))
         return resource_filters(self.resources, self.pattern, self.operations)

@@ -1,4 +1,4 @@
-"""The questions behind ``acl explain``: operations on resources, or all that a request needs."""
+"""The operations that ``acl explain`` checks: those named, or all that a request needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from millbeck.server.network.route import Need
 
 Questions = list[list[AclAssertion]]
-"""One of each inner list has to be allowed."""
+"""The required operations: of each inner list, one must be allowed."""
 
 
 def questions_of(
@@ -29,7 +29,7 @@ def questions_of(
     check_principal(principal)
     check_host(host)
     if (request is None) == (not operations):
-        raise click.UsageError("say what: --operation, or --request", ctx)
+        raise click.UsageError("give --operation or --request", ctx)
     if request is not None:
         return _of_request(ctx, principal, host, request, resources)
     if not resources:
@@ -54,7 +54,7 @@ def _of_request(
     if route is None:
         from millbeck.cli.suggestions import did_you_mean
 
-        raise click.UsageError(f"no request is called {request!r}{did_you_mean(request, routes)}", ctx)
+        raise click.UsageError(f"there is no request {request!r}{did_you_mean(request, routes)}", ctx)
     found: Questions = []
     for need in route.needs:
         either = [each for option in (need, *need.alternatives) for each in _asked(principal, host, option, resources)]

@@ -1,4 +1,4 @@
-"""ACLs in words: ``transactional-id``, ``describe-configs``; Kafka's spellings are read too."""
+"""The text forms of ACLs, such as ``transactional-id`` and ``describe-configs``; Kafka's spellings are accepted too."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NETWORK: Final = re.compile(r"[0-9a-fA-F:.]+/[0-9]+")
 
 
 def word(value: Operation | ResourceType | PatternType | Permission) -> str:
-    """``DESCRIBE_CONFIGS`` as it is written in files and tables: ``describe-configs``."""
+    """The spelling in files and tables: ``describe-configs`` for ``DESCRIBE_CONFIGS``."""
     return value.name.lower().replace("_", "-")
 
 
@@ -33,12 +33,12 @@ def read_word(kind: type[W], text: str) -> W:
 
 
 def check_host(host: str) -> str:
-    """Refuse hosts that no client ever matches: networks and names are stored by brokers, and never found equal to the
-    address of a client."""
+    """Refuse hosts that match no client: brokers store networks and host names, but they never equal the address of a
+    client."""
     if _NETWORK.fullmatch(host):
         raise click.ClickException(
-            f"{host} is a network, and the host of an ACL is one address or *: brokers would store it, and no client "
-            "would ever match it (to limit networks use listener.name.<name>.millbeck.allowed.networks)"
+            f"{host} is a network, but the host of an ACL must be one address or *: brokers would store it, and "
+            "it would match no client (to limit networks use listener.name.<name>.millbeck.allowed.networks)"
         )
     from ipaddress import ip_address
 
@@ -47,7 +47,7 @@ def check_host(host: str) -> str:
             ip_address(host)
     except ValueError:
         raise click.ClickException(
-            f"{host!r} is no address: the host of an ACL is one IP address or *, host names match no client"
+            f"{host!r} is not an address: the host of an ACL must be one IP address or *; host names match no client"
         ) from None
     return host
 
@@ -55,7 +55,7 @@ def check_host(host: str) -> str:
 def check_principal(principal: str) -> str:
     kind, colon, name = principal.partition(":")
     if not (kind and colon and name):
-        raise click.ClickException(f"{principal!r} is no principal: write it as type:name, such as User:alice")
+        raise click.ClickException(f"{principal!r} is not a principal: write it as type:name, such as User:alice")
     return principal
 
 
@@ -97,7 +97,7 @@ def pattern_as_kafka(entry: AccessControlEntry) -> str:
 
 
 def resource_name(kind: ResourceType, name: str | None) -> str:
-    """The name of a resource of a type; the cluster's may be left out."""
+    """Check the name of a resource; the cluster's name may be omitted."""
     if kind is ResourceType.CLUSTER:
         return CLUSTER_NAME
     if not name:
@@ -106,7 +106,7 @@ def resource_name(kind: ResourceType, name: str | None) -> str:
 
 
 def entry_of(given: Mapping[str, Any], operation: Operation) -> AccessControlEntry:
-    """One ACL from the words of a file or of options, which have been checked."""
+    """Build an ACL from the checked texts of a file or of options."""
     return AccessControlEntry(
         resource_type=given["resource"],
         resource_name=given["name"],

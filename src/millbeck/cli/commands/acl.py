@@ -31,7 +31,9 @@ def command() -> None:
 @command.command("list")
 @resource_options
 @pattern_option(with_filters=True)
-@click.option("--principal", multiple=True, metavar="TYPE:NAME", help="Only ACLs of this principal; can be repeated.")
+@click.option(
+    "--principal", multiple=True, metavar="TYPE:NAME", help="Show only ACLs of this principal; can be repeated."
+)
 @output_option
 @target_options
 @click.pass_context
@@ -73,7 +75,7 @@ def list_acls(ctx: click.Context, /, output: str, target: Target, principal: tup
 @target_options
 @click.pass_context
 def add(ctx: click.Context, /, target: Target, **given: Any) -> None:
-    """Create ACLs. What exists already is left as it is.
+    """Create ACLs; ACLs that exist already are left unchanged.
 
     \b
     Examples:
@@ -106,7 +108,7 @@ def add(ctx: click.Context, /, target: Target, **given: Any) -> None:
 @target_options
 @click.pass_context
 def remove(ctx: click.Context, /, target: Target, is_sure: bool, **given: Any) -> None:
-    """Delete ACLs: those the options stand for, or without a principal every ACL of the resources.
+    """Delete the ACLs that the options describe, or without a principal every ACL of the resources.
 
     \b
     Examples:
@@ -160,7 +162,7 @@ def export(output: str, target: Target) -> None:
 @target_options
 @click.pass_context
 def diff(ctx: click.Context, file: str, prune: bool, target: Target) -> None:
-    """Show what `apply` would change; exit code 1 if there is something.
+    """Show what `apply` would change; exit code 1 if there are changes.
 
     \b
     Examples:
@@ -212,7 +214,7 @@ def apply(file: str, prune: bool, dry_run: bool, target: Target) -> None:
 
 def _question_options(function: Any) -> Any:
     for option in (
-        click.option("--allow-everyone", is_flag=True, help="As if allow.everyone.if.no.acl.found were true."),
+        click.option("--allow-everyone", is_flag=True, help="Decide as if allow.everyone.if.no.acl.found were true."),
         click.option(
             "--super-users", metavar="TYPE:NAME;…", help="The brokers' super.users; default: read from a broker."
         ),
@@ -222,10 +224,12 @@ def _question_options(function: Any) -> Any:
 
 
 @command.command("explain")
-@click.option("--principal", required=True, metavar="TYPE:NAME", help="Who, such as User:alice.")
+@click.option("--principal", required=True, metavar="TYPE:NAME", help="The principal, such as User:alice.")
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="From where.")
-@click.option("--operation", multiple=True, metavar="NAME", help="What: read, write, ...; can be repeated.")
-@click.option("--request", metavar="NAME", help="Or all that a request needs: Produce, Fetch, CreateTopics, ...")
+@click.option("--operation", multiple=True, metavar="NAME", help="The operation: read, write, ...; can be repeated.")
+@click.option(
+    "--request", metavar="NAME", help="A request, such as Produce, Fetch or CreateTopics: all operations that it needs."
+)
 @resource_options
 @_question_options
 @output_option
@@ -244,7 +248,7 @@ def explain_decision(
     target: Target,
     **given: Any,
 ) -> None:
-    """Say whether something is allowed, by which ACL, and the smallest ACL that would allow it.
+    """Show whether an operation is allowed, by which ACL, and the smallest ACL that would allow it.
 
     \b
     Examples:
@@ -274,7 +278,7 @@ def explain_decision(
 @command.command("test")
 @click.argument("file", metavar="FILE", type=FILE)
 @click.option(
-    "--acls", "acls_file", metavar="FILE", type=FILE, help="Decide by the ACLs of this file; no cluster is asked."
+    "--acls", "acls_file", metavar="FILE", type=FILE, help="Decide by the ACLs of this file, without a cluster."
 )
 @_question_options
 @target_options
@@ -287,7 +291,7 @@ def test(
     allow_everyone: bool,
     target: Target,
 ) -> None:
-    """Check what should be allowed and what not; exit code 1 if something is otherwise.
+    """Run tests of what the ACLs allow and deny; exit code 1 if a test fails.
 
     \b
     The file has a list under the key tests, each with principal, operation, resource, name and allowed:

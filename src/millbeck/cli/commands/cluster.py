@@ -119,7 +119,7 @@ def api_versions(output: str, target: Target) -> None:
 @click.option("-i", "--id", "broker_id", required=True, type=click.IntRange(min=0), help="The broker id.")
 @target_options
 def unregister(broker_id: int, target: Target) -> None:
-    """Remove the registration of a broker that is gone for good. A running broker registers again when it restarts.
+    """Remove the registration of a broker that will not return. A running broker registers again when it restarts.
 
     \b
     Examples:

@@ -17,7 +17,7 @@ VARIABLE: Final = "_MILLBECK_COMPLETE"
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """Where a shell looks for the completions of a user, and what else it needs."""
+    """The directory where a shell looks for a user's completions, and further setup it needs."""
 
     place: Callable[[Mapping[str, str]], Path]
     advice: str
@@ -95,7 +95,7 @@ def show_script(shell: str | None) -> None:
 
 
 def script(shell: str) -> str:
-    """The script that makes ``shell`` ask this program for completions."""
+    """The completion script of a shell, which calls this program for completions."""
     from click.shell_completion import get_completion_class
 
     from millbeck.cli.main import cli

@@ -30,7 +30,7 @@ SOURCES: Final = {
     8: "group",
 }
 USERS: Final = "users"
-"""An entity type that is none of a resource: its settings are SCRAM credentials."""
+"""The entity type of users, which is not a config resource: its settings are SCRAM credentials."""
 STATIC_SOURCES: Final = (4, 5)
 TYPES: Final = {
     "topics": "TOPIC",
@@ -164,7 +164,7 @@ def describe(
 @click.option("--add-config", multiple=True, metavar="K=V,K=[A,B]", help="Settings to set; put a list in brackets.")
 @click.option("--add-config-file", metavar="FILE", type=FILE, help="A .properties file of settings to set.")
 @click.option("--delete-config", multiple=True, metavar="K,K", help="Settings to reset to their defaults.")
-@click.option("--force", is_flag=True, help="Set a broker's setting although it is none of this release.")
+@click.option("--force", is_flag=True, help="Set a broker setting even if this release does not know it.")
 @entity_options
 @target_options
 def alter(
@@ -231,11 +231,12 @@ def alter(
 
 
 def _check_broker_settings(names: Iterable[str]) -> None:
-    """Refuse settings that look mistyped: brokers keep every name, as it may be that of a plugin."""
+    """Refuse unknown settings, which are probably mistyped: brokers accept every name, since it may belong to a
+    plugin."""
     from millbeck.cli.suggestions import settings_hint
 
     if hint := settings_hint(names, "broker"):
-        raise click.ClickException(f"not a setting of brokers{hint} (--force sets it all the same)")
+        raise click.ClickException(f"not a setting of brokers{hint} (use --force to set it anyway)")
 
 
 def _print_as_kafka(kind: str, name: str, entries: list[ConfigEntry], *, every: bool) -> None:
@@ -252,7 +253,7 @@ def _print_as_kafka(kind: str, name: str, entries: list[ConfigEntry], *, every: 
 
 
 def is_changed(entry: ConfigEntry) -> bool:
-    """Whether the setting is a dynamic override, of the resource itself or the default of all brokers."""
+    """Whether the setting is a dynamic override, of the resource itself or of the default of all brokers."""
     return entry.source not in STATIC_SOURCES
 
 

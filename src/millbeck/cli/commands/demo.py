@@ -32,10 +32,10 @@ PACKAGES: Final = ("pyspark", "pyarrow", "pandas", "numpy")
     "-b",
     "--bootstrap-server",
     metavar="HOST:PORT,…",
-    help="A running cluster; without it the demo starts a node of its own.",
+    help="The bootstrap servers of a running cluster; without it the demo starts its own node.",
 )
 def command(seconds: float | None, orders_per_second: int, master: str, bootstrap_server: str | None) -> None:
-    """Run everything at once: a node, a stream of orders, and revenue by region from a pipeline on Spark.
+    """Run the demo: a node, a stream of orders, and a pipeline on Spark that computes revenue by region.
 
     On a terminal it runs until Ctrl-C, otherwise for a minute. In the end the results are computed again from the
     orders, and a difference is an error.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 PROBE_SECONDS_MAX = 5.0
 NAMED_MAX = 10
-"""How many replicas or partitions are named individually before the rest is only counted."""
+"""The maximum number of replicas or partitions named individually; the others are only counted."""
 
 
 @click.command(cls=Command)
@@ -46,9 +46,11 @@ NAMED_MAX = 10
 @click.option(
     "--metrics-port", default=9404, show_default=True, type=click.IntRange(0, 65535), help="The port of its /metrics."
 )
-@click.option("--config", metavar="FILE", type=FILE, help="The node's server.properties: check its certificates.")
 @click.option(
-    "--ready", is_flag=True, help="Only ask the node at --bootstrap-server whether it serves, for a health check."
+    "--config", metavar="FILE", type=FILE, help="The node's server.properties file; its certificates are checked."
+)
+@click.option(
+    "--ready", is_flag=True, help="Only check whether the node at --bootstrap-server is ready, for a health check."
 )
 @output_option
 @target_options
@@ -160,7 +162,7 @@ async def _probe_node(admin: Admin, node: NodeDescription) -> Finding:
 
 
 def _absent_brokers(admin: Admin, present: Collection[int]) -> list[Finding]:
-    """Brokers that have replicas and are not in the cluster's metadata: down, fenced, or unregistered."""
+    """Find brokers that have replicas but are down, fenced or unregistered."""
     counts = Counter(
         broker
         for topic in admin.cluster.metadata.topics.values()
@@ -168,7 +170,9 @@ def _absent_brokers(admin: Admin, present: Collection[int]) -> list[Finding]:
         for broker in partition.replicas
         if broker not in present
     )
-    advice = "the last lines of its log say why it ended; start it, or move its replicas away with `millbeck reassign`"
+    advice = (
+        "see the last lines of its log for the reason; start it, or move its replicas away with `millbeck reassign`"
+    )
     return [
         Finding(
             status=FAIL,
@@ -190,12 +194,12 @@ def _partitions_with(admin: Admin, is_meant: Callable[[PartitionMetadata], bool]
 
 
 def _out_of_sync(admin: Admin) -> list[Finding]:
-    """Partitions that have a leader, and replicas that are not in sync with it."""
+    """Find partitions with a leader whose replicas are not all in sync."""
     names = _partitions_with(admin, lambda each: each.leader_id >= 0 and len(each.in_sync) < len(each.replicas))
     if not names:
         return []
     advice = "`millbeck topic describe --under-replicated-partitions` shows them; right after a restart, wait a little"
-    detail = f"fewer replicas in sync than there are: {_some_of(names)}"
+    detail = f"not all replicas are in sync: {_some_of(names)}"
     return [Finding(status=WARN, subject=f"{len(names)} partition(s)", detail=detail, advice=advice)]
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 METADATA_VERSION = "metadata.version"
 _VERBS = {"UPGRADE": "upgraded", "SAFE_DOWNGRADE": "downgraded", "UNSAFE_DOWNGRADE": "downgraded"}
-"""What Kafka's tool says of each kind of change."""
+"""The words of Kafka's tool for each kind of change."""
 _KAFKA_ORDER = (
     "kraft.version",
     "transaction.version",
@@ -93,7 +93,7 @@ def upgrade(
     dry_run: bool,
     target: Target,
 ) -> None:
-    """Raise feature levels. Nodes that do not support the new level can no longer join the cluster.
+    """Upgrade feature levels. Nodes that do not support the new level can no longer join the cluster.
 
     \b
     Examples:
@@ -123,7 +123,7 @@ def downgrade(
     unsafe: bool,
     target: Target,
 ) -> None:
-    """Lower feature levels; refused where metadata would be lost.
+    """Downgrade feature levels; refused if metadata would be lost.
 
     \b
     Examples:

@@ -28,12 +28,12 @@ def command() -> None:
 @click.argument("path", type=click.Path(exists=True, file_okay=False))
 @click.option("-y", "--yes", is_flag=True, help="Truncate without asking.")
 def repair(path: str, yes: bool) -> None:
-    """Truncate a damaged log before its first bad batch, so that the node can serve the records before it.
+    """Truncate a damaged log before its first corrupt batch, so that the node can serve the records before it.
 
     PATH is a partition's directory, or a log directory with all its partitions. The whole log is read; a log without
-    damage is not changed. What is removed is printed first, and kept in files beside the log that end in .cut. The
-    node must be stopped. If another replica has the records, this is not needed: the node truncates the log and
-    copies them by itself, see docs/operations.md.
+    damage is not changed. The records to be removed are printed first, and are kept in files beside the log whose names
+    end in .cut. The node must be stopped. If another replica has the records, this is not needed: the node truncates
+    the log and copies them by itself, see docs/operations.md.
 
     \b
     Examples:
@@ -113,7 +113,7 @@ def lines_of(partition: TopicPartition, damage: Damage) -> Iterator[str]:
     count = f"{damage.record_count}" if damage.is_exact else f"at least {damage.record_count}"
     last = damage.end_offset - 1
     yield f"{partition}: {damage.path} is damaged at position {damage.position}: {damage.reason}"
-    yield f"  goes:  offsets {damage.first_offset} to {last}, {count} records, {damage.size_bytes} bytes"
+    yield f"  removed: offsets {damage.first_offset} to {last}, {count} records, {damage.size_bytes} bytes"
     yield f"         {os.path.basename(damage.path)} from position {damage.position} on"
     for path in damage.later:
         yield f"         {os.path.basename(path)}"

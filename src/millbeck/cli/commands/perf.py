@@ -49,7 +49,7 @@ def command() -> None:
 )
 @click.option("--throughput", default=-1.0, help="Records per second; -1: no limit.")
 @click.option("--payload-file", type=click.File("rb"), help="Send the lines of this file, repeatedly.")
-@click.option("--payload-monotonic", is_flag=True, help="Send the numbers 0, 1, 2, ... as text.")
+@click.option("--payload-monotonic", is_flag=True, help="Send the numbers 0, 1, 2, ... as the records' values.")
 @click.option("--producer-props", multiple=True, metavar="KEY=VALUE", help="A producer setting; can be repeated.")
 @output_option
 @target_options

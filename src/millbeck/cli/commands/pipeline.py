@@ -58,7 +58,7 @@ def _file_options(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--checkpoint", metavar="DIRECTORY", help="Spark's checkpoint directory; may be in an object store.")
 @click.option("--once", is_flag=True, help="Process the records that exist now and stop.")
 @click.option(
-    "--attempts", type=click.IntRange(min=0), help="Give up after this many failures in a row; default: no limit."
+    "--attempts", type=click.IntRange(min=0), help="Stop after this many consecutive failures; default: no limit."
 )
 @click.option("-d", "--detach", is_flag=True, help="Run in the background.")
 def run(
@@ -248,7 +248,7 @@ def logs(name: str, lines: int, follow: bool) -> None:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Turn an error that the pipeline's user can fix into a message of one line."""
+    """Convert an error that the user can fix into a one-line message."""
     from millbeck.pipeline.error_summaries import explained
     from millbeck.pipeline.errors import PipelineError
 

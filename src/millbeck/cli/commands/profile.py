@@ -1,4 +1,4 @@
-"""``millbeck profile``: keep brokers and client settings under a name, and choose among them."""
+"""``millbeck profile``: store bootstrap servers and client settings as named profiles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MASK: Final = "[hidden]"
 
 @click.group(cls=SubcommandGroup, flags={})
 def command() -> None:
-    """Keep brokers and client settings under a name, and choose among them.
+    """Store bootstrap servers and client settings as named profiles, and choose the current one.
 
     The current profile is used by every command that connects to a cluster, unless brokers are named by
     --bootstrap-server, MILLBECK_BOOTSTRAP or --command-config. --profile and MILLBECK_PROFILE choose another one.
@@ -31,12 +31,12 @@ def command() -> None:
 @command.command("create")
 @click.argument("name")
 @click.option("-b", "--bootstrap-server", "--brokers", metavar="HOST:PORT,…", help="Bootstrap brokers.")
-@click.option("--command-config", metavar="FILE", type=FILE, help="Take the settings of a .properties file.")
+@click.option("--command-config", metavar="FILE", type=FILE, help="A .properties file with client settings.")
 @click.option(
     "-X", "--set", "properties", multiple=True, metavar="KEY=VALUE", help="A client setting; can be repeated."
 )
 @click.option("--force", is_flag=True, help="Replace a profile of this name.")
-@click.option("--no-use", is_flag=True, help="Leave the current profile as it is.")
+@click.option("--no-use", is_flag=True, help="Do not make this profile the current one.")
 def create(
     name: str,
     bootstrap_server: str | None,
@@ -147,7 +147,7 @@ def delete(name: str) -> None:
 
 
 def is_secret(key: str) -> bool:
-    """Whether a client setting holds a secret; one that no client of ours declares is judged by its name."""
+    """Whether a client setting holds a secret; for a setting that this release does not declare, its name decides."""
     declared = [each for section in _sections() for each in section.options if each.name == key]
     if declared:
         return declared[0].sensitive

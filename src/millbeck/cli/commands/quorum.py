@@ -99,7 +99,7 @@ def status_of(quorum: QuorumDescription, cluster_id: str | None) -> dict[str, ob
 
 
 def quorum_members(quorum: QuorumDescription, replicas: Iterable[QuorumReplica]) -> list[dict[str, object]]:
-    """Ids, directories and endpoints of members of the quorum; what they have not told is left out."""
+    """The ids, directories and endpoints of the quorum's members; unknown ones are left out."""
     from millbeck.kernel.ids import ZERO_UUID, uuid_text
 
     members: list[dict[str, object]] = []
@@ -114,7 +114,7 @@ def quorum_members(quorum: QuorumDescription, replicas: Iterable[QuorumReplica])
 
 
 def lag_time_ms(quorum: QuorumDescription) -> int:
-    """How long ago the slowest voter was last caught up; -1 if a voter has not caught up with this leader yet."""
+    """The time since the slowest voter was last caught up; -1 if a voter has not caught up with this leader yet."""
     caught_up = {each.replica_id: each.last_caught_up_timestamp for each in quorum.voters}
     if not caught_up or min(caught_up.values()) < 0:
         return -1
@@ -244,7 +244,7 @@ async def check_voters_can_change(admin: Admin) -> None:
 
     level = (await admin.describe_features()).finalized.get("kraft.version", (0, 0))[1]
     if level < 1:
-        raise UnsupportedVersion(f"The voters can not be changed with kraft.version {level}.")
+        raise UnsupportedVersion(f"The voters cannot be changed with kraft.version {level}.")
 
 
 @contextmanager
@@ -296,7 +296,7 @@ def new_controller(config: NodeConfig) -> NewController:
 
 
 def _config_of(ctx: click.Context, path: str | None, target: Target) -> tuple[NodeConfig, Target]:
-    """The new controller's settings, and how to reach the cluster: Kafka's tool takes one file for both."""
+    """The new controller's settings and the connection to the cluster; Kafka's tool reads both from one file."""
     import os
 
     from millbeck.cli.settings import node_config

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @click.group(cls=SubcommandGroup, flags={"--describe": "list", "--alter": "set"})
 def command() -> None:
-    """Show and change what clients may use: bytes, time of brokers, changes of partitions."""
+    """Show and change client quotas: bytes per second, broker time, partition changes."""
 
 
 def entity_options(run: Callable[..., None]) -> Callable[..., None]:
     for name, what in (("--ip", "of an address"), ("--client-id", "of a client id"), ("--user", "of a user")):
-        run = click.option(name, metavar="NAME", help=f"Quotas {what}; 'default' for all others.")(run)
+        run = click.option(name, metavar="NAME", help=f"Quotas {what}; 'default' means the default quota.")(run)
     return run
 
 

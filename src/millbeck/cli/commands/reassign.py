@@ -121,7 +121,7 @@ def generate(path: str, broker_list: str, disable_rack_aware: bool, target: Targ
     "--disallow-replication-factor-change",
     "keeps_factor",
     is_flag=True,
-    help="Refuse to change the number of replicas.",
+    help="Fail if the plan would change the number of replicas of a partition.",
 )
 @target_options
 def execute(
@@ -412,7 +412,7 @@ async def _throttle(
 
 
 async def _change(admin: Admin, changes: Mapping[ConfigResource, Sequence[ConfigChange]]) -> None:
-    """Alter settings. A broker that is down does not fail the command, though its throttle is then not set."""
+    """Alter settings. A broker that is down does not fail the command; its throttle is then not set."""
     from millbeck.client.admin.results import ResourceType
 
     outcomes = await admin.incremental_alter_configs(changes)

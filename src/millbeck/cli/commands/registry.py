@@ -14,11 +14,11 @@ import click
 from millbeck.cli.completed_types import FILE
 from millbeck.cli.verbs import Command
 
-_EXTRA: Final = "the registry needs its extra: pip install 'millbeck[registry]'"
+_EXTRA: Final = "the registry is not installed: pip install 'millbeck[registry]'"
 
 
 class _InputWatch(asyncio.Protocol):
-    """Tells that standard input has ended: the parent is gone."""
+    """Detects that standard input has ended, because the parent process has ended."""
 
     def __init__(self, ended: Callable[[], None]) -> None:
         self._ended = ended

@@ -52,7 +52,8 @@ def command() -> None:
     "users",
     multiple=True,
     metavar="MECHANISM=[name=USER,password=…]",
-    help="A user from the beginning: SCRAM-SHA-256=[name=alice,password=…,iterations=…,salt=…]; can be repeated. The "
+    help="A SCRAM user that exists from the first start: "
+    "SCRAM-SHA-256=[name=alice,password=…,iterations=…,salt=…]; can be repeated. The "
     "same for every controller.",
 )
 @click.pass_context
@@ -93,8 +94,8 @@ def format_storage(
         quorum = quorum_of(config, standalone=standalone, initial_controllers=initial_controllers, joins=joins)
         if quorum is not None and level < VOTERS_IN_LOG_FROM:
             raise InvalidConfig(
-                f"the metadata log keeps the voters from {release_name(VOTERS_IN_LOG_FROM)} on: for an older release "
-                "set controller.quorum.voters in the file"
+                f"voters can be kept in the metadata log only from {release_name(VOTERS_IN_LOG_FROM)} on: for an "
+                "older release set controller.quorum.voters in the file"
             )
         if cluster_id is not None:
             parse_uuid(cluster_id)
@@ -135,7 +136,7 @@ def _credential(text: str) -> CredentialText:
 
 
 def _print_as_kafka(config: NodeConfig, ready: set[str], level: int) -> None:
-    """What Kafka's tool says of each directory; it does so for those that it formatted."""
+    """Print what Kafka's tool prints: a line for each directory that was formatted."""
     written = [each for each in all_directories(config) if each not in ready]
     for directory in written:
         kind = "metadata" if directory == config.metadata_directory else "data"
@@ -145,7 +146,7 @@ def _print_as_kafka(config: NodeConfig, ready: set[str], level: int) -> None:
 
 
 def _is_formatted(files: Files, directory: str) -> bool:
-    """Whether it has a meta.properties; an unreadable directory is reported later, by `format_directories`."""
+    """Whether a directory has a meta.properties; an unreadable directory is reported later, by `format_directories`."""
     try:
         return read_meta_properties(files, directory) is not None
     except OSError:
@@ -155,7 +156,7 @@ def _is_formatted(files: Files, directory: str) -> bool:
 def quorum_of(
     config: NodeConfig, *, standalone: bool, initial_controllers: str | None, joins: bool
 ) -> InitialQuorum | None:
-    """The initial voters; None when the file names the voters or has no quorum settings (a single node)."""
+    """The initial voters; None if the file sets the voters or has no quorum settings (a single node)."""
     given = {
         "--standalone": standalone,
         "--initial-controllers": initial_controllers is not None,
@@ -172,7 +173,7 @@ def quorum_of(
 @click.option("-c", "--config", "path", required=True, metavar="FILE", type=FILE, help="The node's server.properties.")
 @output_option
 def info(path: str, output: str) -> None:
-    """Show the cluster and node of each log directory; exit code 1 if one is unformatted or of another cluster.
+    """Show the cluster and node of each log directory; exit code 1 if one is unformatted or belongs to another cluster.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``millbeck token``: delegation tokens, by which others log in as their owner."""
+"""``millbeck token``: delegation tokens, with which other clients log in as the token's owner."""
 
 from __future__ import annotations
 
@@ -31,15 +31,17 @@ def period_option(*names: str, text: str) -> Callable[[Callable[..., None]], Cal
 
 
 def token_argument(function: Callable[..., None]) -> Callable[..., None]:
-    function = click.option("--hmac", metavar="HMAC", help="The token's secret instead of its id, as in Kafka.")(
-        function
-    )
+    function = click.option("--hmac", metavar="HMAC", help="The token's HMAC instead of its id, as in Kafka.")(function)
     return click.argument("token_id", metavar="TOKEN_ID", required=False)(function)
 
 
 @command.command("create")
 @click.option(
-    "--owner", "--owner-principal", "owner", metavar="TYPE:NAME", help="Default: who this command logs in as."
+    "--owner",
+    "--owner-principal",
+    "owner",
+    metavar="TYPE:NAME",
+    help="The token's owner; default: the principal of this command.",
 )
 @click.option(
     "--renewer",
@@ -47,15 +49,17 @@ def token_argument(function: Callable[..., None]) -> Callable[..., None]:
     "renewers",
     multiple=True,
     metavar="TYPE:NAME",
-    help="Who else may renew it; can be repeated.",
+    help="A principal that may also renew the token; can be repeated.",
 )
 @period_option(
-    "--max-lifetime", "--max-life-time-period", text="It cannot be renewed beyond this; default: the broker's limit."
+    "--max-lifetime",
+    "--max-life-time-period",
+    text="The maximum lifetime in milliseconds, renewals included; default: the broker's limit.",
 )
 @output_option
 @target_options
 def create(owner: str | None, renewers: tuple[str, ...], period_ms: int, output: str, target: Target) -> None:
-    """Create a token, and print it with its secret: who has that logs in as its owner.
+    """Create a token, and print it with its HMAC, with which a client can log in as the owner.
 
     \b
     Examples:
@@ -75,11 +79,13 @@ def create(owner: str | None, renewers: tuple[str, ...], period_ms: int, output:
 
 
 @command.command("list")
-@click.option("--owner", "--owner-principal", "owners", multiple=True, metavar="TYPE:NAME", help="Only of this owner.")
+@click.option(
+    "--owner", "--owner-principal", "owners", multiple=True, metavar="TYPE:NAME", help="Show only tokens of this owner."
+)
 @output_option
 @target_options
 def list_tokens(owners: tuple[str, ...], output: str, target: Target) -> None:
-    """Show the tokens that you may see, without their secrets.
+    """Show the tokens that you may describe, without their HMACs.
 
     \b
     Examples:
@@ -96,11 +102,13 @@ def list_tokens(owners: tuple[str, ...], output: str, target: Target) -> None:
 
 @command.command("renew")
 @token_argument
-@period_option("--period", "--renew-time-period", text="For how long from now; default: the broker's.")
+@period_option(
+    "--period", "--renew-time-period", text="The time until it expires, in milliseconds; default: the broker's."
+)
 @target_options
 @click.pass_context
 def renew(ctx: click.Context, /, token_id: str | None, hmac: str | None, period_ms: int, target: Target) -> None:
-    """Let a token live longer.
+    """Renew a token: set a later expiration time.
 
     \b
     Examples:
@@ -118,11 +126,12 @@ def renew(ctx: click.Context, /, token_id: str | None, hmac: str | None, period_
 
 @command.command("expire")
 @token_argument
-@period_option("--period", "--expiry-time-period", text="How long from now; default: at once.")
+@period_option("--period", "--expiry-time-period", text="The time until it expires, in milliseconds; default: at once.")
 @target_options
 @click.pass_context
 def expire(ctx: click.Context, /, token_id: str | None, hmac: str | None, period_ms: int, target: Target) -> None:
-    """End a token, at once by default. Who is logged in with it stays so until the session ends.
+    """Expire a token, by default at once. Clients that are logged in with it stay logged in until their session
+    expires.
 
     \b
     Examples:
@@ -134,7 +143,7 @@ def expire(ctx: click.Context, /, token_id: str | None, hmac: str | None, period
     async def work(admin: Admin) -> None:
         secret = await _secret_of(admin, token_id, hmac)
         expires_ms = await admin.expire_token(secret, period_ms=period_ms if period_ms >= 0 else None)
-        click.echo("the token has ended" if expires_ms < 0 else f"the token ends at {_time(expires_ms)}")
+        click.echo("the token has expired" if expires_ms < 0 else f"the token expires at {_time(expires_ms)}")
 
     run_admin(target, work)
 
@@ -145,7 +154,7 @@ def _check_named(ctx: click.Context, token_id: str | None, hmac: str | None) -> 
 
 
 async def _secret_of(admin: Admin, token_id: str | None, hmac: str | None) -> bytes:
-    """The token's secret. Those who may renew a token also see it, so none needs to be on the command line."""
+    """The token's HMAC, looked up by its id: everyone who may renew a token may also describe it."""
     from binascii import Error, a2b_base64
 
     if hmac is not None:
@@ -156,7 +165,7 @@ async def _secret_of(admin: Admin, token_id: str | None, hmac: str | None) -> by
     for token in await admin.describe_tokens():
         if token.token_id == token_id:
             return token.hmac
-    raise click.ClickException(f"there is no token {token_id} that you may see")
+    raise click.ClickException(f"there is no token {token_id} that you may describe")
 
 
 def _principal(text: str) -> Principal:

@@ -170,30 +170,30 @@ def list_topics(
     "--under-replicated",
     "under_replicated_partitions",
     is_flag=True,
-    help="Only partitions with fewer in-sync replicas than replicas.",
+    help="Show only partitions with fewer in-sync replicas than replicas.",
 )
 @click.option(
     "--unavailable-partitions",
     "--unavailable",
     "unavailable_partitions",
     is_flag=True,
-    help="Only partitions without a leader.",
+    help="Show only partitions without a leader.",
 )
 @click.option(
     "--under-min-isr-partitions",
     "--under-min-isr",
     "under_min_isr_partitions",
     is_flag=True,
-    help="Only partitions below min.insync.replicas.",
+    help="Show only partitions below min.insync.replicas.",
 )
 @click.option(
     "--at-min-isr-partitions",
     "--at-min-isr",
     "at_min_isr_partitions",
     is_flag=True,
-    help="Only partitions exactly at min.insync.replicas.",
+    help="Show only partitions exactly at min.insync.replicas.",
 )
-@click.option("--topics-with-overrides", is_flag=True, help="Only topics with config overrides.")
+@click.option("--topics-with-overrides", is_flag=True, help="Show only topics with config overrides.")
 @click.option("--exclude-internal", is_flag=True, help="Leave out internal topics.")
 @click.option("--if-exists", is_flag=True, help="Do not fail if a topic does not exist.")
 @output_option
@@ -211,7 +211,8 @@ def describe(
 ) -> None:
     """Describe topics: partitions, leaders, replicas, ISR, and config overrides.
 
-    For compacted topics also the share not compacted yet (DirtyRatio), if the broker reports it; Apache Kafka does not.
+    For compacted topics it also shows the share of the log that is not compacted yet (DirtyRatio), if the broker
+    reports it; Apache Kafka does not.
 
     \b
     Examples:

@@ -28,10 +28,21 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option("--duration-filter", type=int, default=-1, help="Only those open for more than this many milliseconds.")
-@click.option("--transactional-id-pattern", "pattern", help="Only ids that match this regular expression (RE2).")
-@click.option("--state", "states", multiple=True, help="Only those in this state, such as Ongoing.")
-@click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Only those of this producer.")
+@click.option(
+    "--duration-filter",
+    type=int,
+    default=-1,
+    help="Show only transactions that are open for more than this many milliseconds.",
+)
+@click.option(
+    "--transactional-id-pattern",
+    "pattern",
+    help="Show only transactional ids that match this regular expression (RE2).",
+)
+@click.option("--state", "states", multiple=True, help="Show only transactions in this state, such as Ongoing.")
+@click.option(
+    "--producer-id", "producer_ids", type=int, multiple=True, help="Show only transactions of this producer id."
+)
 @output_option
 @target_options
 def list_command(
@@ -62,7 +73,7 @@ def list_command(
 
 
 def _show(rows: list[dict[str, object]], output: str, columns: tuple[str, ...], kafka_columns: str) -> None:
-    """A table, or under one of Kafka's names that of its tool (a constant of `kafka_tools.formats`)."""
+    """Print a table; when run as one of Kafka's tools, in that tool's format (a constant of `kafka_tools.formats`)."""
     if kafka_tool() is None:
         show_rows(rows, output, columns=columns)
         return
@@ -191,7 +202,7 @@ def producer_row(each: ProducerDescription) -> dict[str, object]:
 @click.option(
     "--start-offset", type=click.IntRange(min=0), help="The first offset of the transaction; its producer is looked up."
 )
-@click.option("--producer-id", type=int, help="Its producer id, for brokers without DescribeProducers.")
+@click.option("--producer-id", type=int, help="The producer id, for brokers without DescribeProducers.")
 @click.option("--producer-epoch", type=int, help="Its producer epoch.")
 @click.option("--coordinator-epoch", type=int, help="The epoch of the transaction coordinator.")
 @target_options
@@ -268,7 +279,7 @@ def owner_of(
 
 
 @command.command("find-hanging")
-@click.option("--broker-id", type=int, help="Only partitions that this broker leads.")
+@click.option("--broker-id", type=int, help="Search only partitions that this broker leads.")
 @click.option(
     "--max-transaction-timeout",
     "minutes",
@@ -278,7 +289,7 @@ def owner_of(
     help="Consider transactions open for longer than this many minutes.",
 )
 @click.option("--topic", type=TOPIC, help="Only this topic.")
-@click.option("--partition", type=click.IntRange(min=0), help="Only this partition of it.")
+@click.option("--partition", type=click.IntRange(min=0), help="Search only this partition of the topic.")
 @output_option
 @target_options
 @click.pass_context

@@ -1,4 +1,4 @@
-"""``millbeck up status|stop|start|kill``: look at and control what ``millbeck up`` runs in another terminal."""
+"""``millbeck up status|stop|start|kill``: show and control the nodes of a ``millbeck up`` in another terminal."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def stop(node: int | None, data: str | None) -> None:
         import signal
 
         os.kill(running.process_id, signal.SIGTERM)
-        click.echo(f"told process {running.process_id} to stop")
+        click.echo(f"asked process {running.process_id} to stop")
         return
     _tell(running, "stop", node)
 
@@ -67,7 +67,7 @@ def stop(node: int | None, data: str | None) -> None:
 @click.argument("node", type=click.IntRange(1))
 @_data_option
 def start(node: int, data: str | None) -> None:
-    """Start a node that was stopped or killed, and wait until it serves.
+    """Start a node that was stopped or killed, and wait until it is ready.
 
     \b
     Examples:

@@ -1,4 +1,5 @@
-"""What ``millbeck up`` prints when its nodes serve: addresses, and lines to copy, within 80 × 24."""
+"""The text that ``millbeck up`` prints when its nodes are ready: addresses and example commands, within 80 × 24
+characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``millbeck user``: the users that log in by SCRAM, whose credentials are in the cluster's metadata."""
+"""``millbeck user``: manage SCRAM users, whose credentials are in the cluster's metadata."""
 
 from __future__ import annotations
 
@@ -28,17 +28,19 @@ def command() -> None:
 
 
 def password_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options that say where the password comes from, and how it is hashed."""
+    """Adds the options for the source of the password and for its hashing."""
     for option in (
         click.option(
             "--iterations",
             type=click.IntRange(4096, 16384),
             default=8192,
             show_default=True,
-            help="How often the password is hashed.",
+            help="The SCRAM iterations: how many times the password is hashed.",
         ),
-        click.option("--password", default=None, help="The password; everybody on this machine can read it meanwhile."),
-        click.option("--password-file", default=None, metavar="FILE", help="Its first line is the password."),
+        click.option(
+            "--password", default=None, help="The password; other users of this machine can see it in the process list."
+        ),
+        click.option("--password-file", default=None, metavar="FILE", help="A file whose first line is the password."),
     ):
         function = option(function)
     return function
@@ -90,7 +92,7 @@ def describe(names: tuple[str, ...], output: str, target: Target) -> None:
 
 @command.command("create")
 @click.argument("name", metavar="USER")
-@mechanism_option(f"Default: {DEFAULT_MECHANISM}; can be repeated.")
+@mechanism_option(f"The SCRAM mechanism; default: {DEFAULT_MECHANISM}; can be repeated.")
 @password_options
 @target_options
 def create(
@@ -101,7 +103,7 @@ def create(
     password_file: str | None,
     target: Target,
 ) -> None:
-    """Create a user. The password is asked for, or read from standard input if that is not a terminal.
+    """Create a user. The command prompts for the password, or reads it from standard input if that is not a terminal.
 
     \b
     Examples:
@@ -130,7 +132,7 @@ def create(
 
 @command.command("passwd")
 @click.argument("name", metavar="USER")
-@mechanism_option("Only for this mechanism; default: all that the user has.")
+@mechanism_option("Change only the credential for this mechanism; default: all of the user's.")
 @password_options
 @target_options
 def passwd(
@@ -141,7 +143,7 @@ def passwd(
     password_file: str | None,
     target: Target,
 ) -> None:
-    """Change a user's password. Connections that are logged in stay so until their sessions end.
+    """Change a user's password. Connections that are logged in stay logged in until their sessions expire.
 
     \b
     Examples:
@@ -165,11 +167,11 @@ def passwd(
 
 @command.command("delete")
 @click.argument("name", metavar="USER")
-@mechanism_option("Only the credential for this mechanism; default: all.")
+@mechanism_option("Delete only the credential for this mechanism; default: all.")
 @click.option("--yes", "-y", "is_sure", is_flag=True, help="Do not ask.")
 @target_options
 def delete(name: str, mechanisms: tuple[str, ...], is_sure: bool, target: Target) -> None:
-    """Delete a user: it cannot log in any more. Its ACLs stay.
+    """Delete a user, so that it cannot log in any more. Its ACLs are kept.
 
     \b
     Examples:

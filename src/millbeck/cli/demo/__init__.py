@@ -1,1 +1,1 @@
-"""Parts of ``millbeck demo``: the stream of orders, the reader of results, what is shown, and where the data lies."""
+"""Parts of ``millbeck demo``: the stream of orders, the reader of results, the display, and the directories."""

@@ -1,6 +1,6 @@
-"""Where the demo keeps its log and its checkpoint: in the user's cache, one directory for each run.
+"""The directories of the demo's log and checkpoint: in the user's cache, one for each run.
 
-They stay when the demo ends, so that one can look at them; the next demo removes those whose process is gone.
+They remain when the demo ends, for inspection; the next demo removes those whose process has ended.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OF_A_RUN: Final = re.compile(r"run-([0-9]+)")
 
 
 def demo_directory(environ: Mapping[str, str]) -> Path:
-    """A new directory for this process; raises `click.ClickException` without room on the disk."""
+    """Create a directory for this process; raises `click.ClickException` if the disk is full."""
     cache = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "millbeck" / "demo"
     try:
         cache.mkdir(parents=True, exist_ok=True)

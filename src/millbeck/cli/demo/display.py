@@ -1,4 +1,4 @@
-"""The demo's figures on the terminal, drawn in place; elsewhere as plain lines with the time."""
+"""Displays the demo's figures: redrawn in place on a terminal, otherwise as plain lines with the time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Display:
         self._thread.start()
 
     def stop(self) -> None:
-        """Show the last state, which stays."""
+        """Show the final state and stop."""
         if self._done.is_set():
             return
         self._done.set()
@@ -61,7 +61,7 @@ class Display:
             click.echo("\n".join(f"    {row}" for row in rows))
 
     def _draw(self, lines: list[str]) -> None:
-        """Overwrite what was drawn last: up to its first line, and clear from there."""
+        """Overwrite the previous output: move to its first line and clear the rest of the screen."""
         size = shutil.get_terminal_size()
         shown = [each[: size.columns - 1] for each in lines[: max(1, size.lines - 2)]]
         up = f"\x1b[{self._height}F" if self._height else ""

@@ -18,7 +18,7 @@ SEED: Final = 7
 
 
 class OrderStream:
-    """Writes the customers, then orders each second, until it is stopped; ``error`` is why it ended by itself."""
+    """Writes the customers, then orders every second, until it is stopped; ``error`` is set if it failed."""
 
     def __init__(self, bootstrap: str, *, begin_ms: int, per_second: int) -> None:
         self._bootstrap = bootstrap

@@ -1,4 +1,4 @@
-"""What the demo's pipeline has done so far: Spark's reports of its batches, and the topic of its results."""
+"""The progress of the demo's pipeline: Spark's reports of its batches, and the topic of its results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Results:
-    """Keeps the figures up to date; ``twice`` are the windows that were written more than once."""
+    """Updates the figures; ``twice`` are the windows that were written more than once."""
 
     def __init__(self, figures: Figures, reader: TopicReader) -> None:
         self._figures = figures

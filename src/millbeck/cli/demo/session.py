@@ -1,6 +1,6 @@
 """One run of the demo.
 
-A thread writes orders in real time, already while Spark starts; Spark runs the pipeline; the main thread reads the
+A thread writes orders in real time, beginning while Spark starts; Spark runs the pipeline; the main thread reads the
 pipeline's output topic; another thread shows the figures. In the end the results are computed again from the orders,
 and any difference is an error: after Ctrl-C those of the windows that have closed by then, otherwise all of them.
 """
@@ -39,7 +39,7 @@ CLOSING_SECONDS: Final = 2.0
 FAR_AHEAD_MS: Final = 3_600_000
 DAY_MS: Final = 86_400_000
 TOPIC_SETTINGS: Final = {"message.timestamp.after.max.ms": str((1 << 63) - 1)}
-"""Event time starts a day in the past and runs faster than the clock, so that windows close while one watches."""
+"""Event time starts a day in the past and runs faster than the clock, so that windows close during the demo."""
 SPARK_SETTINGS: Final = {
     "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
@@ -47,7 +47,7 @@ SPARK_SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "2",
 }
 JAVA_OPTIONS: Final = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
-"""Java compiles quickly instead of well: the first batch is through sooner, and these rates need no more."""
+"""Java's fast compiler only: the first batch completes sooner, and it suffices for these rates."""
 
 
 class Demo:
@@ -127,7 +127,7 @@ class Demo:
 
     @contextlib.contextmanager
     def _stopping_on_interrupt(self) -> Iterator[None]:
-        """The first Ctrl-C ends the stream and lets calls to Spark complete; a second one ends everything."""
+        """Make the first Ctrl-C end the stream and let calls to Spark complete; a second one stops at once."""
 
         def interrupt(number: int, frame: object) -> None:
             from millbeck.pipeline.spark_output import silence
@@ -174,7 +174,7 @@ class Demo:
     # The end
 
     def _close_windows(self, blocking: Blocking, results: Results, query: Any, stream: OrderStream) -> None:
-        """Move event time on until the last windows have closed."""
+        """Advance event time until the last windows have closed."""
         from millbeck.client.producer import Producer
 
         servers = {"bootstrap.servers": self._figures.bootstrap}
@@ -195,8 +195,8 @@ class Demo:
     def _settled(self, blocking: Blocking, results: Results, end_ms: int | None) -> dict[Window, int]:
         """Read the last results and compute what they have to be.
 
-        Without ``end_ms`` those of the windows up to the last one that has closed. The markers of Spark's last
-        transaction reach the partitions one after the other: what differs is read once more.
+        Without ``end_ms``, the windows up to the last one that has closed. The markers of Spark's last transaction
+        reach the partitions one after the other, so results that differ are read once more.
         """
         ends_s = time.monotonic() + SETTLE_SECONDS_MAX
         while True:

@@ -1,4 +1,5 @@
-"""What the demo says at its end: records in and out, where log and checkpoint lie, and what to try next."""
+"""The summary at the end of the demo: records in and out, the directories of log and checkpoint, and commands to try
+next."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def summary(figures: Figures, directory: Path, *, has_own_log: bool, is_equal: bool) -> list[str]:
-    """The lines to print; the commands are spelled as they can be pasted."""
+    """The lines to print; the commands can be pasted into a shell."""
     total = sum(figures.windows.values()) / 100
     program = program_name(sys.argv[0])
     servers = "" if has_own_log else f" -b {figures.bootstrap}"
@@ -51,7 +52,7 @@ def program_name(called: str) -> str:
 
 
 def _shown(path: Path) -> str:
-    """Under the home directory as a shell understands it."""
+    """A path for a shell, with ``~`` for the home directory."""
     home = os.path.expanduser("~")
     text = str(path)
     return f"~{text[len(home) :]}" if text.startswith(f"{home}{os.sep}") else text

@@ -1,4 +1,4 @@
-"""Reads topics from their beginning and goes on where it was, for the demo's table and its recount."""
+"""Reads topics from their beginning, continuing at its position, for the demo's table and its recount."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class TopicReader:
-    """Each `read` returns the records since the last one, up to the end that the topic has then."""
+    """Each `read` returns the records since the previous call, up to the current end of the topic."""
 
     def __init__(self, blocking: Blocking, bootstrap: str, topic: str) -> None:
         self._blocking = blocking

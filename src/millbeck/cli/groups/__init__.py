@@ -1,1 +1,1 @@
-"""About groups: options of ``millbeck group`` and ``millbeck share``, new positions, dead-letter topics."""
+"""Group commands: options of ``millbeck group`` and ``millbeck share``, new positions, dead-letter topics."""

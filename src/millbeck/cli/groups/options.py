@@ -23,7 +23,7 @@ FLAGS: Final = {
     "--reset-offsets": "reset",
 }
 EVERY: Final = ""
-"""The value of a filter option given without one, as Kafka's tools allow: show the column, filter nothing."""
+"""The value of a filter option given without a value, as Kafka's tools allow: show the column without filtering."""
 
 
 def filter_option(name: str, parameter: str, what: str) -> Callable[[F], F]:

@@ -27,7 +27,7 @@ class NewPosition:
     """How to find the new offsets; exactly one field is set."""
 
     timestamp: int | None = None
-    """Earliest, latest or a timestamp, as in ListOffsets."""
+    """A timestamp as in ListOffsets, or its values for earliest and latest."""
     offset: int | None = None
     shift: int | None = None
     is_current: bool = False
@@ -46,7 +46,7 @@ class Move:
 
     @property
     def note(self) -> str | None:
-        """What to print when the requested offset is out of range."""
+        """The note to print when the requested offset is out of range."""
         if self.asked == self.new:
             return None
         where = "before the first record" if self.asked < self.new else "beyond the end"
@@ -133,7 +133,7 @@ def parse_duration(text: str) -> timedelta:
 
 
 def parse_partitions(text: str) -> tuple[str, list[int] | None]:
-    """``orders:0,1`` names partitions; ``orders`` alone means all."""
+    """Parse topics and partitions: ``orders:0,1`` names partitions, ``orders`` alone means all."""
     topic, colon, numbers = text.partition(":")
     if not colon:
         return topic, None

@@ -1,4 +1,4 @@
-"""``python -m millbeck.cli.kafka_tools kafka-topics --list …``: what the installed executables run."""
+"""``python -m millbeck.cli.kafka_tools kafka-topics --list …``: the entry point of the installed executables."""
 
 import sys
 

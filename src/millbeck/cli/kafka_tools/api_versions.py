@@ -1,4 +1,4 @@
-"""What ``kafka-broker-api-versions`` prints: the versions of each API that a broker serves."""
+"""The output of ``kafka-broker-api-versions``: the versions of each API that a broker serves."""
 
 from __future__ import annotations
 

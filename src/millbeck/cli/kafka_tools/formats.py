@@ -1,7 +1,7 @@
-"""What Kafka's tools print, where scripts parse it: tables, sentences and JSON in Kafka's words.
+"""The output formats of Kafka's tools that scripts parse: tables, sentences and JSON.
 
-A command calls these when `millbeck.cli.verbs.kafka_tool` names a tool; the module is imported only then. Rows are what
-the command shows otherwise.
+A command calls these functions when `millbeck.cli.verbs.kafka_tool` names a tool; the module is imported only then.
+Rows are those of the command's own tables.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def print_offsets_deleted(group: str, outcomes: Outcomes[TopicPartition, Any]) -
 
 
 def log_dirs_text(found: Mapping[int, tuple[LogDirDescription, ...]], topics: set[str] | None) -> str:
-    """One line of JSON under two lines that scripts skip."""
+    """Two lines that scripts skip, then one line of JSON."""
     brokers = [
         {
             "broker": broker,
@@ -251,7 +251,7 @@ ENDPOINTS: Final = {
 
 
 def print_tabs(rows: Iterable[Mapping[str, object]], columns: Mapping[str, str]) -> None:
-    """A table with a tab after each column, as the tools of the quorum and of transactions print."""
+    """Print a table with a tab after each column, as kafka-metadata-quorum and kafka-transactions do."""
     lines = [list(columns), *([_cell(row.get(name)) for name in columns.values()] for row in rows)]
     widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
     for line in lines:
@@ -287,7 +287,8 @@ def quorum_text(status: Mapping[str, Any]) -> str:
 
 
 def consumer_perf_lines(count: int, size_bytes: int, elapsed_s: float, now_s: float) -> list[str]:
-    """The headings and the figures. Partitions are assigned, so that no time is spent in a rebalance."""
+    """The headings and the figures of kafka-consumer-perf-test. Partitions are assigned manually, so no time is spent
+    in a rebalance."""
     columns = (
         "start.time, end.time, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, "
         "fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
@@ -312,7 +313,7 @@ def _date(seconds: float) -> str:
 
 
 def storage_text(rows: Sequence[Mapping[str, object]]) -> str:
-    """The log directories of a node, and what the first that is formatted says of its owner."""
+    """The log directories of a node, and the owner according to the first formatted directory."""
     several = "directories" if len(rows) > 1 else "directory"
     lines = [f"Found log {several}:", *(f"  {row['directory']}" for row in rows), ""]
     formatted = [row for row in rows if "cluster_id" in row]

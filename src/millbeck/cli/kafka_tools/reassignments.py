@@ -1,4 +1,4 @@
-"""What ``kafka-reassign-partitions`` prints: assignments as JSON, and sentences that scripts look for."""
+"""The output of ``kafka-reassign-partitions``: assignments as JSON, and sentences that scripts search for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run one of Kafka's tools: its command line becomes that of the millbeck command which the tool stands for."""
+"""Runs one of Kafka's tools: its command line is translated to that of the corresponding millbeck command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KAFKA_RELEASE: Final = "4.3.0"
 """The release of Apache Kafka whose tools are followed; scripts compare the number that --version prints."""
 _HELP: Final = ("--help", "-h")
 _VARIABLES: Final = ("MILLBECK_BOOTSTRAP", "MILLBECK_PROFILE")
-"""Variables that Kafka's tools do not know: which brokers a script means is on its command line."""
+"""Environment variables that Kafka's tools do not have, and which are therefore ignored."""
 
 
 def main(name: str, arguments: Sequence[str]) -> NoReturn:
@@ -50,7 +50,7 @@ def show_help(name: str, tool: Tool) -> NoReturn:
 
 
 def translated(tool: Tool, arguments: Sequence[str]) -> list[str]:
-    """The words of the millbeck command line; raises `click.UsageError` for what Kafka's tool would refuse as well."""
+    """The arguments of the millbeck command; raises `click.UsageError` where Kafka's tool would fail as well."""
     command, words = tool.command, list(arguments)
     for position, word in enumerate(words):
         if word in tool.verbs:

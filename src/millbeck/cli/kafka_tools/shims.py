@@ -90,7 +90,7 @@ def list_tools(output: str) -> None:
 
 
 def script_of(name: str) -> str:
-    """The text of an executable: the interpreter that runs us, which finds this package from any directory (``-P``)."""
+    """The script of an executable, which runs this package with the current interpreter from any directory (``-P``)."""
     return f'#!/bin/sh\n{_MARK}\nexec {shlex.quote(sys.executable)} -P -m millbeck.cli.kafka_tools {name} "$@"\n'
 
 
@@ -100,7 +100,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace the file, whole or not at all: a script may be running it."""
+    """Replace the file atomically, since a script may be running it."""
     staged = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         staged.write_text(text, encoding="utf-8")

@@ -1,7 +1,7 @@
-"""The tools of Apache Kafka that there are shims for: one entry each, and nothing else in the package names them.
+"""The tools of Apache Kafka that have shims, one entry each; no other module names them.
 
-An entry says which millbeck command a tool stands for and where their command lines differ. Flags that both have under
-one name, and verbs given as flags (``--describe``), need no entry: millbeck's commands accept them.
+An entry has the millbeck command that corresponds to a tool, and the differences of their command lines. Flags with the
+same name, and verbs given as flags (``--describe``), need no entry: millbeck's commands accept them.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ class Tool:
     command: tuple[str, ...]
     """The millbeck command, such as ``("perf", "produce")``."""
     verbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Subcommands of the tool that are other millbeck commands: the whole command."""
+    """Subcommands of the tool that are other millbeck commands, each with the whole command."""
     requires: tuple[tuple[str, ...], ...] = (SERVER,)
     """One flag of each of these must be given."""
     offline_verbs: tuple[str, ...] = ()
-    """Verbs and flags for which ``requires`` does not hold, as they ask no broker."""
+    """Verbs and flags for which ``requires`` does not apply, since they do not connect to a broker."""
     actions: tuple[str, ...] = ()
     """Flags of which exactly one must be given."""
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """Kafka's flag, and ours of the same meaning."""
+    """Kafka's flags with millbeck's flag of the same meaning."""
     as_setting: Mapping[str, str] = field(default_factory=dict)
     """Flags whose value is that of a client setting."""
     several: tuple[str, ...] = ()
@@ -39,11 +39,11 @@ class Tool:
     missing: Mapping[str, str] = field(default_factory=dict)
     """Flags of Kafka's tool that are refused, with what to do instead."""
     always: tuple[str, ...] = ()
-    """Words added to every command line."""
+    """Arguments added to every command line."""
     help_exit_code: int = 1
-    """That of ``--help``: 1 where Kafka's tool prints its help as an error."""
+    """The exit code of ``--help``: 1 if Kafka's tool prints its help as an error."""
     failure_exit_code: int = 1
-    """That of a request which fails: 0 where Kafka's tool prints the error and ends as if all were well."""
+    """The exit code of a failed request: 0 if Kafka's tool prints the error and exits with 0."""
 
 
 _PRODUCER_SETTINGS: Final = {
@@ -59,7 +59,7 @@ _PRODUCER_SETTINGS: Final = {
     "--timeout": "linger.ms",
 }
 _CONTROLLERS_ASKED_BY_BROKERS: Final = {
-    "--bootstrap-controller": "name brokers with --bootstrap-server: they pass the request on to the controllers"
+    "--bootstrap-controller": "use --bootstrap-server: brokers forward the request to the controllers"
 }
 _LIST_ACTIONS: Final = ("--list", "--describe", "--create", "--alter", "--delete")
 _GROUP_ACTIONS: Final = ("--list", "--describe", "--delete", "--reset-offsets", "--delete-offsets")
@@ -101,7 +101,7 @@ TOOLS: Final[Mapping[str, Tool]] = {
         command=("produce",),
         as_setting=_PRODUCER_SETTINGS,
         missing={
-            "--line-reader": "it names a class of Java's: see --reader-property and `millbeck produce --help`",
+            "--line-reader": "it names a Java class: see --reader-property and `millbeck produce --help`",
             "--reader-config": "give its properties with --reader-property",
         },
     ),
@@ -166,7 +166,7 @@ TOOLS: Final[Mapping[str, Tool]] = {
         several=("--producer-props", "--command-property"),
         without_effect={"--print-metrics": 0, "--reporting-interval": 1},
         missing={
-            "--warmup-records": "leave the first records out by a run of their own",
+            "--warmup-records": "use a separate run for warm-up records",
             "--payload-delimiter": "a payload is a line of --payload-file",
             "--transactional-id": "`millbeck perf produce` has no transactions",
             "--transaction-duration-ms": "`millbeck perf produce` has no transactions",

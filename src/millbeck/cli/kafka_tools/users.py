@@ -1,4 +1,4 @@
-"""SCRAM credentials as ``kafka-configs --entity-type users`` names them: settings whose name is the mechanism."""
+"""SCRAM credentials in the syntax of ``kafka-configs --entity-type users``: settings whose name is the mechanism."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def change_credentials(admin: Admin, name: str, changes: Iterable[NewCrede
 
 
 async def describe_credentials(admin: Admin, name: str | None) -> None:
-    """A line for each user with credentials, or for the one that is named."""
+    """Print a line for each user with credentials, or for the named one."""
     found = await (admin.describe_users() if name is None else admin.describe_users([name]))
     for user, credentials in sorted(found.succeeded.items()):
         shown = ", ".join(f"{each.mechanism_name}=iterations={count}" for each, count in credentials.items())

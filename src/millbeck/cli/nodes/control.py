@@ -1,6 +1,6 @@
 """Commands from another terminal to the nodes of ``millbeck up --nodes``: one line of JSON each way over a Unix socket.
 
-The socket lies in the user's runtime directory, which nobody else can enter.
+The socket is in the user's runtime directory, which other users cannot enter.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ import click
 LINE_BYTES_MAX: Final = 64 * 1024
 REQUEST_SECONDS_MAX: Final = 5.0
 ANSWER_SECONDS_MAX: Final = 90.0
-"""Starting a node takes as long as its recovery."""
+"""The timeout of a command; starting a node takes as long as its log recovery."""
 
 Handler = Callable[[str, int | None], Awaitable[Any]]
-"""Gets the verb and the node id; returns something for JSON, or raises `click.ClickException`."""
+"""Handles a command: gets the verb and the node id; returns a JSON-serializable value, or raises
+`click.ClickException`."""
 
 
 class ControlServer:
-    """Answers commands until it is closed."""
+    """Serves commands until it is closed."""
 
     def __init__(self, path: str, handler: Handler) -> None:
         self.path = path
@@ -32,7 +33,7 @@ class ControlServer:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Raises OSError."""
+        """Start listening; raises OSError."""
         self._server = await asyncio.start_unix_server(self._serve, self.path, limit=LINE_BYTES_MAX)
 
     async def close(self) -> None:

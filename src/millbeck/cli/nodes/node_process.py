@@ -1,7 +1,7 @@
 """The child process of one node of several: reports when it is ready, and exits when its parent exits.
 
 Its configuration is the first line of standard input, as JSON; its answer is one line of JSON on standard output. Its
-argument is the name that lists of processes show.
+argument is the name shown in process lists.
 """
 
 from __future__ import annotations

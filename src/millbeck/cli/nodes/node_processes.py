@@ -1,9 +1,9 @@
 """Run several nodes on this host, each in a child process.
 
-The parent formats the directories, starts a process for each node (`node_process`), waits until all of them serve, and
-supervises them. A node that exits is reported and restarted; if one cannot start, or keeps exiting, all are stopped.
-A node that was stopped or killed on request stays down until it is started. However the parent ends, the children exit
-too: they watch their standard input for end of file.
+The parent formats the directories, starts a process for each node (`node_process`), waits until all of them are ready,
+and supervises them. A node that exits is reported and restarted; if one cannot start, or keeps exiting, all are
+stopped. A node that was stopped or killed on request stays down until it is started. Whatever ends the parent, the
+children exit too, because they watch their standard input for end of file.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class NodeProcess:
         self._began_s = 0.0
         self.restart_count = 0
         self.wanted = asyncio.Event()
-        """Cleared while the node is to stay down."""
+        """Whether the node should run; False while it is stopped on request."""
         self.wanted.set()
         self.serves = asyncio.Event()
 

@@ -1,7 +1,7 @@
-"""Which nodes ``millbeck up`` runs for this user, so that another terminal finds them without being told where.
+"""A registry of the nodes that ``millbeck up`` runs for this user, so that commands in another terminal find them.
 
-Each process writes a file into a directory that only the user can enter; files of processes that are gone are removed
-when they are met. Without such a directory nothing is written, and the nodes run all the same.
+Each process writes a file into a directory that only the user can enter; files of ended processes are removed when they
+are found. Without such a directory nothing is written, and the nodes run anyway.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SIZE_BYTES_MAX: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """One ``millbeck up``; ``socket`` is where it takes commands for its nodes, empty with a single node."""
+    """One running ``millbeck up``; ``socket`` is the path of its command socket, empty with a single node."""
 
     process_id: int
     data: str
@@ -30,7 +30,7 @@ class Running:
 
 
 def runtime_directory(environ: Mapping[str, str] = os.environ) -> str | None:
-    """The user's directory, made on first use; None if it is not the user's alone."""
+    """The user's directory, created on first use; None if others have access to it."""
     base = environ.get("XDG_RUNTIME_DIR")
     path = os.path.join(base, "millbeck") if base else os.path.join(tempfile.gettempdir(), f"millbeck-{os.getuid()}")
     try:
@@ -44,7 +44,7 @@ def runtime_directory(environ: Mapping[str, str] = os.environ) -> str | None:
 
 @contextmanager
 def announce(*, data: str, bootstrap: str, socket: str = "") -> Iterator[None]:
-    """Have other terminals find this process within the block."""
+    """Register this process for other terminals within the block."""
     directory = runtime_directory()
     path = None if directory is None else os.path.join(directory, f"{os.getpid()}{_SUFFIX}")
     running = Running(process_id=os.getpid(), data=data, bootstrap=bootstrap, socket=socket)

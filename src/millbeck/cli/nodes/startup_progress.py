@@ -1,7 +1,7 @@
-"""Report on standard error what a starting node waits for, if that takes long.
+"""Reports on standard error what a starting node is waiting for, if that takes long.
 
 Waiting is normal while the nodes of a cluster are started one after the other. But a node whose peers never come up, or
-belong to another cluster, looks the same from outside, so the user has to be told.
+belong to another cluster, looks the same from outside, so the reason is printed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ REPEAT_SECONDS: Final = 60.0
 
 
 async def report_startup_progress(node: Node) -> None:
-    """Report for as long as the node starts; the caller cancels it after that."""
+    """Report while the node starts; the caller cancels it after that."""
     await asyncio.sleep(PATIENCE_SECONDS)
     while True:
         click.echo(f"millbeck: still starting: {startup_status(node)}", err=True)

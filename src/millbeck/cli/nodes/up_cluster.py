@@ -40,7 +40,7 @@ PER_NODE: Final = (
     "node.id",
     "process.roles",
 )
-"""Settings that differ between nodes or must be consistent, so --set refuses them."""
+"""Settings that differ between nodes or must be consistent; they cannot be given with --set."""
 
 
 def run_cluster(
@@ -113,14 +113,14 @@ def parse_racks(text: str, node_count: int) -> list[str]:
 
 
 def failover_text(session_ms: int) -> str:
-    """How long failover takes, and which option changes it."""
+    """A text with the failover time and the option that changes it."""
     kafka_ms = MembershipOptions.resolve(ConfigLayers(static={})).broker_session_timeout_ms
     after = f"{session_ms / 1000:g} s after a node's last heartbeat"
     return f"{after} (--failover kafka: {kafka_ms / 1000:g} s)" if session_ms < kafka_ms else after
 
 
 def places_of(node_count: int, directory: str, *, host: str, port: int, metrics_port: int) -> list[NodePlacement]:
-    """Ports count up from the first one; with port 0, any free ports."""
+    """The directories and ports of the nodes. Ports count up from the first one; with port 0, any free ports."""
     if port == 0:
         ports = _free_ports(host, node_count * 2)
         pairs = list(zip(ports[::2], ports[1::2], strict=True))
@@ -175,7 +175,7 @@ async def _run(
 
 @asynccontextmanager
 async def _controlled(fleet: NodeProcesses, *, host: str, data: str) -> AsyncIterator[None]:
-    """Take commands for single nodes from other terminals, if the user has a directory for the socket."""
+    """Accept commands for single nodes from other terminals, if the user has a directory for the socket."""
 
     async def handle(verb: str, node_id: int | None) -> Any:
         match verb:
@@ -188,7 +188,7 @@ async def _controlled(fleet: NodeProcesses, *, host: str, data: str) -> AsyncIte
                 return f"node {node_id} is {done}; start it again with `millbeck up start {node_id}`"
             case "start":
                 member = await fleet.release(node_id)
-                return f"node {node_id} serves (process {member.process_id})"
+                return f"node {node_id} is ready (process {member.process_id})"
         raise click.ClickException(f"there is no command {verb[:40]!r}")
 
     directory = runtime_directory()

@@ -1,8 +1,8 @@
 """The schema registry of ``millbeck up``: a process of its own, started by the first connection.
 
-`up` holds the listening socket. When somebody connects, it starts ``millbeck registry start`` with that socket, which
-answers the waiting connection too, and waits for the process to end (it does after ten idle minutes) before it looks at
-the socket again. A registry parses what strangers send: in a process of its own that never delays the node's requests.
+`up` holds the listening socket. On the first connection it starts ``millbeck registry start`` with that socket, which
+also answers the waiting connection. Then it waits until that process ends (after ten idle minutes) before it accepts
+again. The registry parses input of untrusted clients; in its own process it never delays the node's requests.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RegistryOnDemand:
         self._loop.add_reader(self._socket.fileno(), self._connected)
 
     def _connected(self) -> None:
-        """Somebody waits to be accepted."""
+        """A connection is waiting to be accepted."""
         self._loop.remove_reader(self._socket.fileno())
         self._running = self._loop.create_task(self._run())
 

@@ -43,7 +43,8 @@ class DumpOptions:
 
 
 def read_entries(path: str, depth: DumpOptions) -> Iterator[DumpEntry]:
-    """The entries of a file, whose type its name tells; raises ``ValueError`` for another name, or ``OSError``."""
+    """The entries of a file, whose type follows from its name; raises ``ValueError`` for another name, or
+    ``OSError``."""
     suffix = os.path.splitext(path)[1]
     if suffix in (".log", ".checkpoint", ".cut"):
         return _segment_entries(path, depth)
@@ -67,7 +68,7 @@ def base_offset_of(path: str) -> int:
 
 
 def batches_of(path: str, *, batch_bytes_max: int | None = None) -> Iterator[tuple[int, BatchHeader, bytes]]:
-    """Position, header and bytes of each batch; `CorruptMessage` where the file goes on but a batch does not."""
+    """Position, header and bytes of each batch; raises `CorruptMessage` if the file ends within a batch."""
     size = os.path.getsize(path)
     with open(path, "rb") as file:
         position = 0

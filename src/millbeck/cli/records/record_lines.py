@@ -32,10 +32,10 @@ class LineError(ValueError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineReader:
     key_separator: bytes | None = None
-    """None: the whole line is the value."""
+    """The separator of key and value; None means that the whole line is the value."""
     key_is_required: bool = False
     headers_delimiter: bytes | None = None
-    """None: lines have no headers."""
+    """The separator of the headers; None means that lines have no headers."""
     headers_separator: bytes = b","
     header_key_separator: bytes = b":"
     null_marker: bytes | None = None

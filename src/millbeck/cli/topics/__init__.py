@@ -1,1 +1,1 @@
-"""About topics and partitions: verbs of ``millbeck topic`` on records, and the JSON files that name partitions."""
+"""Code of the topic commands: subcommands of ``millbeck topic`` on records, and the JSON files that name partitions."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @target_options
 @click.pass_context
 def command(ctx: click.Context, places: tuple[str, ...], path: str | None, output: str, target: Target) -> None:
-    """Delete the records before an offset, for good; -1 or "end" deletes all that are there.
+    """Permanently delete the records before an offset; -1 or "end" deletes all current records.
 
     Shows the new first offset (low watermark) of each partition.
 
@@ -66,7 +66,7 @@ def command(ctx: click.Context, places: tuple[str, ...], path: str | None, outpu
 
 
 def parse_place(text: str) -> tuple[TopicPartition, int]:
-    """``orders:0:4711``; the offset may be ``end``. Raises `click.UsageError`."""
+    """Parse ``orders:0:4711``; the offset may be ``end``. Raises `click.UsageError`."""
     topic, _, rest = text.partition(":")
     number, _, offset = rest.partition(":")
     offset = "-1" if offset == "end" else offset

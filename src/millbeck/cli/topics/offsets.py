@@ -32,8 +32,8 @@ Selection = Callable[[TopicPartition], bool]
 
 @click.command(cls=Command)
 @click.argument("selections", metavar="[TOPIC[:N]]...", type=TOPIC, nargs=-1)
-@click.option("-t", "--topic", metavar="REGEX", type=TOPIC, help="Only topics whose whole name matches.")
-@click.option("-p", "--partitions", metavar="N,N", help="Only these partitions of each topic.")
+@click.option("-t", "--topic", metavar="REGEX", type=TOPIC, help="Show only topics whose whole name matches.")
+@click.option("-p", "--partitions", metavar="N,N", help="Show only these partitions of each topic.")
 @click.option("--topic-partitions", metavar="A:0,B:0-3", help="The same as arguments, separated by commas.")
 @click.option(
     "--time",

@@ -51,7 +51,7 @@ async def describe_acls(
 
 
 def sorting_key(entry: AccessControlEntry) -> tuple[int | str, ...]:
-    """The order in which ACLs are shown: resources, then who, then what."""
+    """The sort order of ACLs: by resource, then principal, then operation."""
     return (
         entry.resource_type,
         entry.resource_name,
@@ -66,7 +66,7 @@ def sorting_key(entry: AccessControlEntry) -> tuple[int | str, ...]:
 async def create_acls(
     cluster: Cluster, entries: Iterable[AccessControlEntry], *, timeout_s: float | None
 ) -> Outcomes[AccessControlEntry, AccessControlEntry]:
-    """Create ACLs; one that exists already is no error."""
+    """Create ACLs; one that exists already is not an error."""
     from millbeck.wire.messages.acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 
     async def attempt(
@@ -98,7 +98,7 @@ async def create_acls(
 async def delete_acls(
     cluster: Cluster, filters: Iterable[AclFilter], *, timeout_s: float | None
 ) -> Outcomes[AclFilter, tuple[AccessControlEntry, ...]]:
-    """Delete the ACLs that the filters match; returns what each of them deleted."""
+    """Delete the ACLs that match any filter; returns the ACLs deleted by each filter."""
     from millbeck.wire.messages.acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
 
     async def attempt(

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 class AdminConfig(ClientConfig):
-    """Settings of an admin client: those common to all clients."""
+    """The settings of an admin client, which are those common to all clients."""
 
 
 class Admin(LoopBound):
@@ -148,7 +148,7 @@ class Admin(LoopBound):
     async def create_acls(
         self, entries: Iterable[AccessControlEntry], *, timeout_s: float | None = None
     ) -> Outcomes[AccessControlEntry, AccessControlEntry]:
-        """Create ACLs; one that exists already is no error."""
+        """Create ACLs; one that exists already is not an error."""
         from millbeck.client.admin.acls import create_acls
 
         return await create_acls(self.cluster, entries, timeout_s=timeout_s)
@@ -156,7 +156,7 @@ class Admin(LoopBound):
     async def delete_acls(
         self, filters: Iterable[AclFilter], *, timeout_s: float | None = None
     ) -> Outcomes[AclFilter, tuple[AccessControlEntry, ...]]:
-        """Delete what the filters match; returns what each of them deleted."""
+        """Delete the ACLs that match any filter; returns the ACLs deleted by each filter."""
         from millbeck.client.admin.acls import delete_acls
 
         return await delete_acls(self.cluster, filters, timeout_s=timeout_s)
@@ -207,7 +207,7 @@ class Admin(LoopBound):
         lifetime_ms_max: int | None = None,
         timeout_s: float | None = None,
     ) -> DelegationToken:
-        """A new delegation token, by default of this client's own principal."""
+        """Create a delegation token, by default for this client's own principal."""
         from millbeck.client.admin.tokens import create_token
 
         return await create_token(
@@ -217,19 +217,20 @@ class Admin(LoopBound):
     async def describe_tokens(
         self, owners: Iterable[Principal] | None = None, *, timeout_s: float | None = None
     ) -> tuple[DelegationToken, ...]:
-        """The delegation tokens this client may see, all or those of some owners, with their secrets."""
+        """The delegation tokens that this client may describe, of all or of some owners, with their HMACs."""
         from millbeck.client.admin.tokens import describe_tokens
 
         return await describe_tokens(self.cluster, owners, timeout_s=timeout_s)
 
     async def renew_token(self, hmac: bytes, *, period_ms: int | None = None, timeout_s: float | None = None) -> int:
-        """Renew a delegation token for some time, by default the broker's; returns when it expires now."""
+        """Renew a delegation token for a period, by default the broker's default; returns the new expiration time."""
         from millbeck.client.admin.tokens import renew_token
 
         return await renew_token(self.cluster, hmac, period_ms=period_ms, timeout_s=timeout_s)
 
     async def expire_token(self, hmac: bytes, *, period_ms: int | None = None, timeout_s: float | None = None) -> int:
-        """Let a delegation token expire after some time, by default at once; returns when, or -1."""
+        """Set the expiration of a delegation token, by default to now, which removes it; returns the expiration time,
+        or -1."""
         from millbeck.client.admin.tokens import expire_token
 
         return await expire_token(self.cluster, hmac, period_ms=period_ms, timeout_s=timeout_s)
@@ -326,7 +327,7 @@ class Admin(LoopBound):
         cluster_id: str | None = None,
         timeout_s: float | None = None,
     ) -> None:
-        """Make a controller that follows the metadata log with that directory a voter."""
+        """Make a controller that runs as an observer with that directory a voter."""
         from millbeck.client.admin.nodes import add_raft_voter
 
         await add_raft_voter(self.cluster, node_id, directory_id, endpoints, cluster_id=cluster_id, timeout_s=timeout_s)
@@ -346,7 +347,7 @@ class Admin(LoopBound):
     async def describe_api_versions(
         self, *, timeout_s: float | None = None
     ) -> Outcomes[int, dict[int, tuple[int, int]]]:
-        """The lowest and highest version by API key, by broker."""
+        """The supported version range of each API key, by broker."""
         from millbeck.client.admin.nodes import describe_api_versions
 
         return await describe_api_versions(self.cluster, timeout_s=timeout_s)

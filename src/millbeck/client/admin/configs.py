@@ -20,7 +20,8 @@ Entries = dict[str, ConfigEntry]
 
 
 def _node_of(resource: ConfigResource) -> int | None:
-    """The broker to ask: a broker's settings are known only to itself, all other settings to any broker (None)."""
+    """The broker to send the request to: a broker's settings are known only to itself, all other settings to any broker
+    (None)."""
     if resource.type not in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) or not resource.name:
         return None
     if not resource.name.isascii() or not resource.name.isdigit():

@@ -180,7 +180,7 @@ async def add_raft_voter(
     cluster_id: str | None,
     timeout_s: float | None,
 ) -> None:
-    """Make a controller that follows the metadata log a voter; ``endpoints`` are listener name, host and port."""
+    """Make a controller that runs as an observer a voter; ``endpoints`` are listener name, host and port."""
     from millbeck.wire.messages.quorum import AddRaftVoterRequest, AddRaftVoterResponse, Listener
 
     listeners = [Listener(name=name, host=host, port=port) for name, host, port in endpoints]
@@ -240,7 +240,7 @@ async def describe_features(cluster: Cluster, *, timeout_s: float | None) -> Fea
 async def describe_api_versions(
     cluster: Cluster, *, timeout_s: float | None
 ) -> Outcomes[int, dict[int, tuple[int, int]]]:
-    """The range of versions by API key, by broker: what each said when it was connected to."""
+    """The supported version range of each API key, by broker, as returned when the connection was opened."""
 
     async def attempt(deadline: Deadline) -> Outcomes[int, dict[int, tuple[int, int]]]:
         async def ask(node_id: int) -> dict[int, tuple[int, int]]:

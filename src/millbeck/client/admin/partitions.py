@@ -1,4 +1,4 @@
-"""Administrative questions to partitions' leaders: offsets by time, active producers."""
+"""Admin calls to partition leaders: list offsets and describe producers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Producers = tuple[ProducerDescription, ...]
 async def list_offsets(
     cluster: Cluster, timestamps: Mapping[TopicPartition, int], *, isolation_level: int, timeout_s: float | None
 ) -> Outcomes[TopicPartition, ListedOffset]:
-    """By time in milliseconds or by one of the special timestamps."""
+    """The offsets by timestamp in milliseconds, or by one of the special timestamps."""
     from millbeck.client import offset_requests
 
     async def attempt(

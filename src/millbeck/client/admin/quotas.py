@@ -19,7 +19,7 @@ _ANY: Final = 2
 async def describe_client_quotas(
     cluster: Cluster, types: Iterable[str], *, timeout_s: float | None
 ) -> dict[QuotaEntity, dict[str, float]]:
-    """The quotas of all entities that have these types among theirs; without any, of all entities."""
+    """The quotas of the entities that include these types; without types, of all entities."""
     from millbeck.wire.messages.quotas import ComponentData, DescribeClientQuotasRequest, DescribeClientQuotasResponse
 
     request = DescribeClientQuotasRequest(components=[ComponentData(each, _ANY, None) for each in types])

@@ -1,4 +1,5 @@
-"""Administration of replicas: elect leaders, move partitions and logs, see what is moving, forget a broker."""
+"""Admin calls for replicas: elect leaders, reassign partitions, move replicas between directories, unregister
+brokers."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ async def elect_leaders(
     unclean: bool,
     timeout_s: float | None,
 ) -> Outcomes[TopicPartition, None]:
-    """None asks for all; the answer then names only those whose leader could change."""
+    """Elect leaders; with None for all partitions, and then only partitions that need an election are in the result."""
     from millbeck.wire.messages.replicas import ElectLeadersRequest, ElectLeadersResponse, ElectLeadersTopicPartitions
 
     wanted = None if partitions is None else _by_topic(partitions)

@@ -28,20 +28,20 @@ _BY_DEFAULT = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegationToken:
-    """A token; times are of the wall clock in milliseconds."""
+    """A delegation token; times are wall-clock milliseconds."""
 
     token_id: str
     """The user name to log in with."""
     hmac: bytes = field(repr=False)
-    """Its secret; the password is this in base64."""
+    """The token's HMAC; in base64 it is the password to log in with."""
     owner: Principal
     requester: Principal | None
-    """None where the broker does not tell."""
+    """The requester; None if the broker does not return it."""
     renewers: tuple[Principal, ...]
     issued_ms: int
     expires_ms: int
     max_ms: int
-    """It cannot be renewed beyond this time."""
+    """The time beyond which it cannot be renewed."""
 
 
 async def create_token(
@@ -52,7 +52,7 @@ async def create_token(
     lifetime_ms_max: int | None,
     timeout_s: float | None,
 ) -> DelegationToken:
-    """A new token, by default of this client's own principal."""
+    """Create a token, by default for this client's own principal."""
     named = tuple(renewers)
     request = CreateDelegationTokenRequest(
         owner_principal_type=None if owner is None else owner.type,
@@ -82,7 +82,7 @@ async def create_token(
 async def describe_tokens(
     cluster: Cluster, owners: Iterable[Principal] | None, *, timeout_s: float | None
 ) -> tuple[DelegationToken, ...]:
-    """The tokens this client may see, all or those of some owners, with their secrets."""
+    """The tokens that this client may describe, of all or of some owners, with their HMACs."""
     named = None if owners is None else [DescribeDelegationTokenOwner(each.type, each.name) for each in owners]
 
     async def attempt(deadline: Deadline) -> tuple[DelegationToken, ...]:
@@ -108,7 +108,7 @@ async def describe_tokens(
 
 
 async def renew_token(cluster: Cluster, hmac: bytes, *, period_ms: int | None, timeout_s: float | None) -> int:
-    """Renew a token for some time, by default the broker's; returns when it expires now."""
+    """Renew a token for a period, by default the broker's default; returns the new expiration time."""
     request = RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=_BY_DEFAULT if period_ms is None else period_ms)
 
     async def attempt(deadline: Deadline) -> int:
@@ -121,7 +121,7 @@ async def renew_token(cluster: Cluster, hmac: bytes, *, period_ms: int | None, t
 
 
 async def expire_token(cluster: Cluster, hmac: bytes, *, period_ms: int | None, timeout_s: float | None) -> int:
-    """Let a token expire after some time, by default at once: it is removed then. Returns when it expires, or -1."""
+    """Set the expiration of a token, by default to now, which removes it. Returns the expiration time, or -1."""
     request = ExpireDelegationTokenRequest(
         hmac=hmac, expiry_time_period_ms=_BY_DEFAULT if period_ms is None else period_ms
     )

@@ -138,7 +138,7 @@ async def list_topics(cluster: Cluster, *, timeout_s: float | None) -> dict[str,
 async def describe_topics(
     cluster: Cluster, names: Iterable[str], *, timeout_s: float | None
 ) -> Outcomes[str, TopicDescription]:
-    """Uses DescribeTopicPartitions page by page, or Metadata if the broker does not support it."""
+    """Describe topics; uses DescribeTopicPartitions page by page, or Metadata if the broker does not support that."""
     from millbeck.wire.messages.metadata import DescribeTopicPartitionsRequest
 
     async def attempt(pending: list[str], deadline: Deadline) -> Mapping[str, TopicDescription | ApiError]:

@@ -26,7 +26,7 @@ from millbeck.wire.messages.authentication import (
 )
 
 ITERATIONS: Final = 8192
-"""For new credentials, unless asked for others: twice the minimum."""
+"""The default iterations of new credentials: twice the minimum."""
 SALT_SIZE: Final = 20
 
 Credentials = Mapping[ScramMechanism, int]
@@ -35,7 +35,7 @@ Credentials = Mapping[ScramMechanism, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewCredential:
-    """A password to set for one mechanism; ``salted`` instead of it, with its ``salt``, if it is hashed already."""
+    """A password to set for one mechanism; or, if it is hashed already, ``salted`` with its ``salt``."""
 
     mechanism: ScramMechanism
     password: str = field(default="", repr=False)
@@ -81,7 +81,8 @@ async def describe_users(
 async def alter_users(
     cluster: Cluster, changes: Mapping[str, NewCredential | DeletedCredential], *, timeout_s: float | None
 ) -> Outcomes[str, ScramMechanism]:
-    """One change for each user: Kafka refuses two for the same in a request, even of different mechanisms."""
+    """Change one credential per user: Kafka refuses two changes of one user in a request, even of different
+    mechanisms."""
     upsertions: dict[str, ScramCredentialUpsertion] = {}
     deletions: dict[str, ScramCredentialDeletion] = {}
     for name, change in changes.items():

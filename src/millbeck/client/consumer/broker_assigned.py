@@ -48,12 +48,12 @@ LEAVE_STATIC_EPOCH: Final = -2
 NO_EPOCH: Final = -1
 LOSS_POLL_SECONDS: Final = 0.1
 SILENCE_SECONDS_MAX: Final = 45.0
-"""After this long without a response the coordinator has expired this member's session."""
+"""The time without a response after which the coordinator has expired this member's session."""
 
 
 class ConsumerMembership:
     is_cooperative = True
-    """Cooperative: partitions that stay assigned are read without interruption."""
+    """The rebalance is cooperative: partitions that stay assigned are read without interruption."""
     is_joining = False
 
     def __init__(

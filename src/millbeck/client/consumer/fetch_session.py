@@ -77,7 +77,7 @@ class FetchSession:
         return SessionPlan(self._session_id, self._epoch, _topics_of(changed), _forgotten_of(gone), uses_ids)
 
     def answered(self, session_id: int) -> None:
-        """The broker answered without a top-level error; it may have granted a session."""
+        """Apply a response without a top-level error, which may have granted a session."""
         if session_id == NO_SESSION:
             self.reset()
             return

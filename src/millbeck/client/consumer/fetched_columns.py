@@ -29,7 +29,7 @@ class Columns(NamedTuple):
     header_slots: bytes
     header_count: int
     timestamp_type: int
-    """0: CreateTime, 1: LogAppendTime; the same for all these records."""
+    """The timestamp type of all these records: 0 CreateTime, 1 LogAppendTime."""
 
 
 class CompletedColumnFetch(CompletedFetch):

@@ -1,4 +1,4 @@
-"""Find start positions: committed offsets, resets by policy, and validation of positions after a leader change.
+"""Finds the positions of partitions: committed offsets, resets by policy, and validation after a leader change.
 
 One task serves all partitions that wait for something and ends when none does. Retriable errors are retried; others,
 and a reset policy of none, are reported, and the next poll starts again. A partition without a leader, or a broker that

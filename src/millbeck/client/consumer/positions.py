@@ -1,7 +1,7 @@
 """The position of a consumer in each assigned partition. Pure: state and its transitions.
 
 A partition has a position after a seek, after its committed offset was found, or after a reset by policy; until then
-`waits_for` says what is missing. Fetching runs ahead of the position: `fetch_offset` is where the next fetch starts,
+`waits_for` has the missing step. Fetching runs ahead of the position: `fetch_offset` is where the next fetch starts,
 and records fetched but not returned are buffered in ``chunks``. A seek discards the buffer and makes fetches in flight
 stale: it increments ``turn``, which responses are checked against.
 """
@@ -119,7 +119,8 @@ class TopicPartitionState:
         self.fetch_offset = fetch_offset
 
     def take(self, count_max: int) -> list[Record]:
-        """Up to this many records from the buffer; advances the position. Raises like `CompletedFetch.read`."""
+        """Return up to this many records from the buffer, and advance the position. Raises like
+        `CompletedFetch.read`."""
         taken: list[Record] = []
         while len(taken) < count_max:
             if self._ahead:

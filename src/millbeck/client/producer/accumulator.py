@@ -48,7 +48,7 @@ class RecordAccumulator:
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         """Partitions with batches waiting or in flight."""
         self.is_flushing = False
-        """Send all batches, full or not."""
+        """Whether to send all batches, full or not."""
         self._config = config
         self._batch_size = max(config.batch_size, 1)
         self._used_bytes = 0

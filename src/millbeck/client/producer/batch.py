@@ -38,7 +38,7 @@ RecordFuture = asyncio.Future[RecordMetadata]
 
 
 class ProducerBatch:
-    """Filled until it is closed, then sent until it succeeds or fails."""
+    """A batch of records: filled until it is closed, then sent until it succeeds or fails."""
 
     __slots__ = (
         "_builder",
@@ -71,11 +71,11 @@ class ProducerBatch:
         self.base_sequence = NO_SEQUENCE
         self.identity = NOBODY
         self.is_closed = False
-        """No more records may be added."""
+        """Whether the batch is closed: no more records may be added."""
         self.is_over = False
-        """All futures are completed."""
+        """Whether all futures are completed."""
         self.size_bytes = 0
-        """The bytes it holds of ``buffer.memory``."""
+        """The bytes of ``buffer.memory`` that it uses."""
         self.futures: list[RecordFuture] = []
         self.timestamps: list[int] = []
         self.done: asyncio.Future[None] | None = None

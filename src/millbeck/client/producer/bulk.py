@@ -1,4 +1,4 @@
-"""Sends whole batches of encoded records, without a future per record.
+"""Sends whole batches of encoded records, without one future per record.
 
     async with BulkProducer(environment, {...}) as producer:
         await producer.put(TopicPartition("orders", 0), payload, record_count)     # waits for the one before
@@ -65,7 +65,7 @@ class _Lane:
 
     def __init__(self, first_free_offset: int) -> None:
         self.first_free_offset = first_free_offset
-        """The log end offset before the first batch, as far as it is needed."""
+        """The log end offset before the first batch; known only if it is needed."""
         self.next_sequence = 0
         self.record_count = 0
         self.end_offset = -1

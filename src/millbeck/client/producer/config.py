@@ -31,7 +31,7 @@ class ProducerConfig(ClientConfig):
         valid=one_of(*_ACKS),
         scope=CLIENT,
         importance=Importance.LOW,
-        doc="all: wait for all in-sync replicas; 1: for the leader only; 0: do not wait.",
+        doc="The acknowledgements a request waits for. all: all in-sync replicas; 1: the leader only; 0: none.",
     )
     batch_size = option(
         "batch.size",
@@ -64,10 +64,15 @@ class ProducerConfig(ClientConfig):
         -1,
         valid=between(-1, 9),
         scope=CLIENT,
-        doc="From 1 (fast) to 9 (small); -1 is 6.",
+        doc="The gzip compression level, from 1 (fast) to 9 (small); -1 means 6.",
     )
     compression_lz4_level = option(
-        "compression.lz4.level", INT, 9, valid=between(1, 17), scope=CLIENT, doc="From 1 (fast) to 17 (small)."
+        "compression.lz4.level",
+        INT,
+        9,
+        valid=between(1, 17),
+        scope=CLIENT,
+        doc="The lz4 compression level, from 1 (fast) to 17 (small).",
     )
     compression_zstd_level = option(
         "compression.zstd.level",
@@ -75,7 +80,7 @@ class ProducerConfig(ClientConfig):
         3,
         valid=between(-131072, 22),
         scope=CLIENT,
-        doc="From -131072 (fast) to 22 (small).",
+        doc="The zstd compression level, from -131072 (fast) to 22 (small).",
     )
     max_request_size = option(
         "max.request.size",
@@ -108,7 +113,8 @@ class ProducerConfig(ClientConfig):
         2 * MINUTE_MS,
         valid=at_least(0),
         scope=CLIENT,
-        doc="A record not acknowledged this long after send() fails, retries included.",
+        doc="The time limit for delivering a record, retries included: a record that is not acknowledged this "
+        "long after send() fails.",
     )
     max_in_flight = option(
         "max.in.flight.requests.per.connection",
@@ -125,14 +131,14 @@ class ProducerConfig(ClientConfig):
         True,
         scope=CLIENT,
         importance=Importance.LOW,
-        doc="Let brokers detect duplicates, so that a retry neither duplicates nor reorders records.",
+        doc="Whether brokers detect duplicate batches, so that a retry neither duplicates nor reorders records.",
     )
     partitioner_ignore_keys = option(
         "partitioner.ignore.keys",
         BOOLEAN,
         False,
         scope=CLIENT,
-        doc="Ignore keys when choosing partitions.",
+        doc="Whether keys are ignored when a partition is chosen.",
     )
     partitioner_class = option(
         "partitioner.class",
@@ -193,7 +199,7 @@ class ProducerConfig(ClientConfig):
         None,
         scope=CLIENT,
         importance=Importance.LOW,
-        doc="Enables transactions; a new producer with the same id fences the older one.",
+        doc="The transactional id, which enables transactions. A new producer with the same id fences the older one.",
     )
     transaction_timeout_ms = option(
         "transaction.timeout.ms",
@@ -210,7 +216,8 @@ class ProducerConfig(ClientConfig):
         False,
         scope=CLIENT,
         importance=Importance.LOW,
-        doc="An external transaction manager decides (KIP-939): transactions are prepared first, and never time out.",
+        doc="Whether an external transaction manager decides about transactions (KIP-939): they are prepared "
+        "first, and never time out.",
     )
 
     def serializer(self, name: str) -> Serializer[Any] | None:

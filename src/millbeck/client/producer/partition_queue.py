@@ -31,9 +31,9 @@ class ProducerIdState:
 
     def __init__(self) -> None:
         self.current: ProducerIdentity | None = None
-        """None until a broker has assigned one."""
+        """The producer id; None until a broker has assigned one."""
         self.is_fixed = False
-        """Epochs of a transactional producer are assigned by the coordinator only."""
+        """Whether the producer is transactional; then only the coordinator assigns its epochs."""
 
     def supersede(self, used: ProducerIdentity) -> None:
         """``used`` takes no new sequences: move to the next epoch unless that has happened already."""
@@ -73,7 +73,7 @@ class PartitionQueue:
         self._in_flight_max = in_flight_max
         self._is_recovering = False
         self._gap: tuple[int, ...] | None = None
-        """Where the new epoch begins: the order of the first batch that cannot be sent with its sequence."""
+        """The order of the first batch of the next epoch, which cannot be sent with its old sequence."""
 
     @property
     def is_idle(self) -> bool:
@@ -144,17 +144,17 @@ class PartitionQueue:
     # completion of batches in flight
 
     def stored(self, batch: ProducerBatch) -> None:
-        """The broker has stored it."""
+        """Record that the broker has stored the batch."""
         self.in_flight.remove(batch)
 
     def put_back(self, batch: ProducerBatch) -> None:
-        """Requeue it for a retry, in its original order."""
+        """Requeue a batch for a retry, in its original order."""
         self.in_flight.remove(batch)
         self._is_recovering = True
         self._insert([batch])
 
     def dropped(self, batch: ProducerBatch, *, is_refused: bool = False) -> None:
-        """Drop it; ``is_refused``: the broker never stores it, otherwise the outcome is unknown."""
+        """Drop a batch. With ``is_refused`` the broker will never store it; otherwise the outcome is unknown."""
         if batch in self.in_flight:
             self.in_flight.remove(batch)
         else:

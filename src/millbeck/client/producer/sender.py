@@ -51,7 +51,7 @@ from millbeck.wire.messages.transactions import InitProducerIdRequest, InitProdu
 log = logging.getLogger(__name__)
 
 _FATE_UNKNOWN: Final = (NetworkException, RequestTimedOut, NotEnoughReplicasAfterAppend)
-"""Errors that leave it unknown whether the broker has stored the batch."""
+"""Errors after which it is unknown whether the broker has stored the batch."""
 _TOPIC_ID_FROM: Final = 13
 _RESPONSE_MARGIN_S: Final = 5.0
 _TRANSACTION_TIMEOUT_UNUSED_MS: Final = 60_000
@@ -250,7 +250,7 @@ class Sender:
         return queue.may_send() and self._accumulator.ready_at_s(queue) <= now_s
 
     def _collect(self, queues: list[PartitionQueue]) -> list[ProducerBatch]:
-        """At most one batch per partition, within max.request.size in all."""
+        """Collect at most one batch per partition, up to max.request.size in total."""
         batches: list[ProducerBatch] = []
         size_bytes = 0
         active = self._accumulator.queues

@@ -34,7 +34,7 @@ _SOMEWHERE: Final = TopicPartition("", 0)
 
 
 class TransactionHandle(NamedTuple):
-    """The producer id and epoch that writers need; small enough to be sent to tasks."""
+    """A ticket: the producer id and epoch that writers need, small enough to be sent to tasks."""
 
     transactional_id: str
     producer_id: int
@@ -74,7 +74,8 @@ class SharedTransaction:
         return TransactionHandle(self._transactions.transactional_id, current.producer_id, current.epoch)
 
     async def notes(self, group_id: str) -> dict[TopicPartition, CommittedOffset]:
-        """The group's committed offsets, with none pending: all those of the last `commit`, or none."""
+        """The group's committed offsets, when none are pending: either all offsets of the last `commit`, or none of
+        them."""
 
         async def attempt(deadline: Deadline) -> dict[TopicPartition, CommittedOffset]:
             try:
@@ -117,4 +118,4 @@ class SharedTransaction:
 
 
 def _nobody_waits() -> None:
-    """No sender to wake here."""
+    """Do nothing: there is no sender to wake."""

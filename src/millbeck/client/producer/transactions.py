@@ -230,7 +230,7 @@ class Transactions:
 
     @property
     def identity(self) -> ProducerIdentity | None:
-        """The producer id and epoch assigned by the coordinator."""
+        """The producer id and epoch that the coordinator assigned."""
         return self._identities.current
 
     @property

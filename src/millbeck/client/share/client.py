@@ -384,7 +384,8 @@ class ShareConsumer(LoopBound, Generic[K, V]):
     def _lost(
         self, node_id: int, session: ShareSessionHandler, said: Said, error: ApiError, outcomes: Outcomes | None = None
     ) -> None:
-        """The session has ended: its records are released to others, and pending acknowledgements are void."""
+        """The session has ended: its records are released to others, and pending acknowledgements are no longer
+        valid."""
         for unsent in (said, session.reset()):
             for place, offsets in unsent.items():
                 self._told(place, offsets, error, outcomes)

@@ -2,7 +2,7 @@
 
 The broker remembers the session's partitions; each request carries only changes, and the acknowledgements since the
 last one. After an error the session starts over: the records acquired in it are released to others, so pending
-acknowledgements are void.
+acknowledgements are no longer valid.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class ShareSessionHandler:
         self.epoch = 1 if self.epoch == INT_MAX else self.epoch + 1
 
     def reset(self) -> Said:
-        """Start a new session; returns the unsent acknowledgements, which are void."""
+        """Start a new session; returns the unsent acknowledgements, which are no longer valid."""
         self.epoch = 0
         self._told = {}
         return self.take_acknowledgements()

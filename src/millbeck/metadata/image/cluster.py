@@ -60,7 +60,7 @@ class BrokerRegistration:
         return not cordoned or not self.directories or any(each not in cordoned for each in self.directories)
 
     def has_online(self, directory: Uuid) -> bool:
-        """Whether a log in that directory is online; the directory of a log may be unknown yet."""
+        """Whether a log in that directory is online; an unknown directory counts as online."""
         if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
             return True
         if directory == LOST_DIRECTORY:

@@ -1,4 +1,4 @@
-"""What the demo shows: figures of log and pipeline, revenue by region, and the summary at the end. Pure."""
+"""The output of the demo: figures of the log and the pipeline, revenue by region, and the summary. Pure."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Figures:
 
     bootstrap: str = ""
     stage: str = "starting a node"
-    """What is being done until the pipeline's first batch is through."""
+    """The current step, until the pipeline's first batch is complete."""
     orders_per_second: int = 0
     orders_in: int = 0
     log_bytes: int | None = None
     batch: str = ""
-    """The line of Spark's last batch."""
+    """The progress line of Spark's last batch."""
     read_count: int = 0
-    """Records that the pipeline has read."""
+    """The number of records that the pipeline has read."""
     so_far: Mapping[str, int] = field(default_factory=dict)
-    """Cents by region, of everything read so far."""
+    """Revenue in cents by region, of everything read so far."""
     windows: Mapping[Window, int] = field(default_factory=dict)
-    """Cents by region and window, of the windows that have closed."""
+    """Revenue in cents by region and window, of the closed windows."""
 
     @property
     def has_results(self) -> bool:
@@ -63,7 +63,7 @@ def table(so_far: Mapping[str, int], windows: Mapping[Window, int]) -> list[str]
 
 
 def line(figures: Figures) -> str:
-    """The figures in one line, where nothing can be redrawn."""
+    """The figures in one line, for output that cannot be redrawn."""
     log = "" if figures.log_bytes is None else f"log {megabytes(figures.log_bytes)}, "
     return (
         f"{log}{figures.orders_in:,} orders written, {figures.read_count:,} records read, "

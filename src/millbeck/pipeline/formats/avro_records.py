@@ -42,7 +42,8 @@ _FAMILIES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class AvroSchema:
-    """``shape`` has all type names replaced by their definitions; ``plain`` is the schema that fastavro uses."""
+    """A parsed Avro schema: ``shape`` has all type names replaced by their definitions; ``plain`` is the schema that
+    fastavro uses."""
 
     shape: Any
     plain: Any
@@ -50,7 +51,7 @@ class AvroSchema:
 
 @lru_cache(maxsize=_PARSED_MAX)
 def parsed(schema: Schema) -> AvroSchema:
-    """Raises `SchemaError`."""
+    """Parse an Avro schema. Raises `SchemaError`."""
     if schema.kind != AVRO:
         raise SchemaError(f"the schema is {schema.kind}, not {AVRO}")
     whole, names = _parsed(schema, lambda read: read)
@@ -102,14 +103,14 @@ def _written_out(schema: Any, names: Mapping[str, Any], around: tuple[str, ...])
 
 
 def _sized(schema: Any) -> Any:
-    """Refuse items of zero size: a record of ten bytes could declare an array of a billion of them."""
+    """Refuse items of zero size, since a record of ten bytes could declare an array of a billion of them."""
     if schema == "null" or (isinstance(schema, dict) and schema["type"] == "record" and not schema["fields"]):
         raise SchemaError("the schema has an array or a map of items without content")
     return schema
 
 
 def branches(union: list[Any]) -> list[Any]:
-    """The members of a union except null; of two widths of one numeric type, the wider."""
+    """The members of a union except null; of two widths of one numeric type only the wider one."""
     found: list[Any] = []
     for branch in union:
         if branch == "null":

@@ -36,13 +36,14 @@ Write = Callable[[Any], bytes]
 
 
 class RecordCodec(Protocol):
-    """``reading`` and ``writing`` are called on the worker; the functions they return raise `BadRecord`."""
+    """A codec for keys or values. ``reading`` and ``writing`` are called on the worker; the functions they return raise
+    `BadRecord`."""
 
     @property
     def name(self) -> str: ...
 
     def types(self) -> ColumnTypes:
-        """Raises `SchemaError` for a schema without column types."""
+        """The column types. Raises `SchemaError` for a schema without column types."""
 
     def reading(self) -> Read: ...
 
@@ -60,7 +61,7 @@ class RegistrySubject:
         return self._registry.latest(self._subject).schema
 
     def by_id(self, schema_id: int) -> Schema:
-        """Raises `BadRecord` for an id that the registry does not know."""
+        """The schema with an id. Raises `BadRecord` for an id that the registry does not know."""
         known = _by_id.get((self._registry.name, schema_id))
         if known is None:
             try:
@@ -169,7 +170,7 @@ def _name_at(indexes: list[int]) -> Callable[[Schema], str]:
 
 
 def _fitting(look: Callable[[Schema], T], schema: Schema, schema_id: int) -> T:
-    """Turn a `SchemaError` into a `BadRecord`: the record names a schema of another type or an invalid one."""
+    """Convert a `SchemaError` to a `BadRecord`: the record refers to a schema of another type or an invalid one."""
     try:
         return look(schema)
     except SchemaError as error:

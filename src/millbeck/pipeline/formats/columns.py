@@ -34,7 +34,8 @@ PROBLEM: Final = "problem"
 def read_column(
     records: Any, read: Callable[[bytes], Any], timed: pa.DataType, wanted: pa.DataType, before: str = ""
 ) -> Any:
-    """A struct column of ``value``, of type ``wanted``, and ``problem``; for null records both are null.
+    """Decode a column of bytes to a struct column of ``value``, of type ``wanted``, and ``problem``; for null records
+    both are null.
 
     ``timed`` is the type of the values that ``read`` returns; it differs from ``wanted`` only in units of time.
     ``before`` is the prefix of every problem.
@@ -78,7 +79,7 @@ def _one_by_one(values: list[Any], problems: list[str | None], timed: pa.DataTyp
 def write_column(
     values: Any, write: Callable[[Any], bytes], timed: pa.DataType | None = None, plain: pa.DataType | None = None
 ) -> Any:
-    """A column of bytes; ``timed`` and ``plain`` give the units in which times are encoded, as plain numbers."""
+    """Encode a column to bytes; ``timed`` and ``plain`` give the units in which times are encoded, as plain numbers."""
     if timed is not None and plain is not None and timed != plain:
         values = values.cast(timed, safe=False).cast(plain)
     written = [None if value is None else write(value) for value in values.to_pylist(maps_as_pydicts="strict")]

@@ -46,7 +46,7 @@ _TIMESTAMP: Final = ColumnTypes(TimestampType(), pa.timestamp("us", tz="UTC"), p
 
 
 def types_of(message: Descriptor, around: tuple[str, ...] = ()) -> ColumnTypes:
-    """Raises `SchemaError` for a message without column types."""
+    """The column types of a message. Raises `SchemaError` if it has none."""
     if message.full_name == TIMESTAMP:
         return _TIMESTAMP
     if message.full_name == DURATION:

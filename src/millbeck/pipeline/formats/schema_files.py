@@ -29,11 +29,11 @@ _HEXADECIMAL: Final = re.compile(r"(?:[0-9a-f]{2})+")
 _INDEX: Final = "subjects.json"
 
 SchemaGiven = str | Path | Mapping[str, Any] | Schema
-"""Text, a file, an Avro schema as a dictionary, or a parsed schema."""
+"""A schema as text, a file, a dictionary (Avro), or a parsed schema."""
 
 
 def read_schema(kind: str, given: SchemaGiven) -> Schema:
-    """Raises `SchemaError` naming the file."""
+    """Read a schema. Raises `SchemaError` naming the file."""
     if isinstance(given, Schema):
         if given.kind != kind:
             raise SchemaError(f"the schema is {given.kind}, not {kind}")

@@ -18,7 +18,7 @@ JSON: Final = "JSON"
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """``kind`` is the registry's schemaType; ``references`` are names and texts of imported schemas.
+    """A schema: ``kind`` is the registry's schemaType; ``references`` are names and texts of imported schemas.
 
     The text of a Protobuf schema is the .proto file, or a descriptor set in hexadecimal.
     """
@@ -35,11 +35,12 @@ class RegisteredSchema:
 
 
 class SchemaRegistry(Protocol):
-    """Raises `UnknownSchema` for an unknown id or subject, `SchemaError` for other failures."""
+    """The interface of a registry. Its methods raise `UnknownSchema` for an unknown id or subject, `SchemaError` for
+    other failures."""
 
     @property
     def name(self) -> str:
-        """Its location: registries with the same name return the same schemas."""
+        """The name of the registry, such as its location: registries with the same name return the same schemas."""
 
     def by_id(self, schema_id: int) -> Schema: ...
 

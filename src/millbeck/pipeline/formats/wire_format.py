@@ -25,7 +25,7 @@ def framed(schema_id: int, payload: bytes) -> bytes:
 
 
 def unframed(record: bytes) -> tuple[int, bytes]:
-    """The schema id and the rest; raises `BadRecord`."""
+    """Split a record into the schema id and the rest; raises `BadRecord`."""
     if len(record) < HEADER_BYTES:
         raise BadRecord(f"it has {len(record)} bytes, too few for the id of a schema")
     magic, schema_id = _HEADER.unpack_from(record)
@@ -35,14 +35,15 @@ def unframed(record: bytes) -> tuple[int, bytes]:
 
 
 def add_message_indexes(indexes: Sequence[int], payload: bytes) -> bytes:
-    """``indexes`` locate the message type: its index in the file, then in the enclosing message, and so on."""
+    """Add message indexes, which locate the message type: its index in the file, then in the enclosing message, and so
+    on."""
     if list(indexes) == [0]:
         return b"\0" + payload
     return b"".join(_varint(number) for number in (len(indexes), *indexes)) + payload
 
 
 def split_message_indexes(payload: bytes) -> tuple[list[int], bytes]:
-    """Raises `BadRecord`."""
+    """Split off the message indexes. Raises `BadRecord`."""
     count, position = _read_varint(payload, 0)
     if not 0 <= count <= INDEXES_MAX:
         raise BadRecord(f"it has {count} message indexes, which is too many")

@@ -12,7 +12,7 @@ GOOD_RUN_SECONDS: Final = 300.0
 
 @dataclass(slots=True)
 class RestartBackoff:
-    """Gives up after ``attempts_max`` failures in a row; None: never."""
+    """The restart delays of a run; gives up after ``attempts_max`` consecutive failures (None: never)."""
 
     attempts_max: int | None = None
     failures: int = 0

@@ -31,16 +31,16 @@ class Settings:
     bootstrap_servers: str = "localhost:9092"
     master: str = "local[*]"
     checkpoint: str | None = None
-    """A directory or object store; None: in the run's own directory."""
+    """The checkpoint location, a directory or object store; None means the run's own directory."""
     delivery: str = "exactly_once"
     trigger: str = "1 second"
     """The trigger interval of batches."""
     bad_records: str = "fail"
     lateness: str = "0 seconds"
     group: str | None = None
-    """The consumer group to commit offsets to, for lag; None: the pipeline's name."""
+    """The consumer group to commit offsets to, for monitoring of the lag; None means the pipeline's name."""
     metrics: str = ANYWHERE
-    """The address of the metrics server, as host:port; "off": none."""
+    """The address of the metrics server, as host:port; "off" disables it."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Options of the sources and the sink: ``kafka.*`` and others."""
     spark: Mapping[str, str] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Definition:
 
 
 def load(path: Path) -> Definition:
-    """Raises `DefinitionError` naming the file and the problem."""
+    """Load a pipeline file. Raises `DefinitionError` naming the file and the problem."""
     if not path.is_file():
         raise DefinitionError(f"{path}: there is no such file")
     if path.suffix == ".toml":
@@ -79,7 +79,7 @@ def _load_python(path: Path) -> Definition:
         raise DefinitionError(f"{path}: it defines no function build(topology)")
     given = defined.get("PIPELINE", {})
     if not isinstance(given, dict):
-        raise DefinitionError(f"{path}: PIPELINE is a dictionary of settings, not {type(given).__name__}")
+        raise DefinitionError(f"{path}: PIPELINE must be a dictionary of settings, not {type(given).__name__}")
     return Definition(path=path, settings=_settings(path, given), build=build)
 
 
@@ -102,7 +102,7 @@ def _settings(path: Path, given: Mapping[str, Any]) -> Settings:
     known = Settings.__dataclass_fields__
     for name, value in values.items():
         if name not in known:
-            raise DefinitionError(f"{path}: no such setting {name!r}; there are {', '.join(known)}")
+            raise DefinitionError(f"{path}: unknown setting {name!r}; the settings are {', '.join(known)}")
         wanted = dict if name in ("options", "spark") else str
         if not isinstance(value, wanted):
             raise DefinitionError(f"{path}: {name} is a {'table' if wanted is dict else 'text'}, not {value!r}")
@@ -110,7 +110,9 @@ def _settings(path: Path, given: Mapping[str, Any]) -> Settings:
         if name in values:
             values[name] = {key: str(value) for key, value in values[name].items()}
     if not _NAME.fullmatch(values["name"]):
-        raise DefinitionError(f"{path}: {values['name']!r} is no name: letters, digits, '.', '_' and '-', at most 100")
+        raise DefinitionError(
+            f"{path}: {values['name']!r} is not a valid name: letters, digits, '.', '_' and '-', at most 100"
+        )
     if values.get("metrics", OFF) != OFF:
         try:
             address_of(values["metrics"])

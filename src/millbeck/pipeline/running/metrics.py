@@ -51,7 +51,7 @@ class PipelineMetrics:
         )
         make.callback_gauge(
             "millbeck_pipeline_running",
-            "1 while the query runs, 0 while Spark starts and during restart backoff.",
+            "Whether the query runs: 1 while it runs, 0 while Spark starts and during restart backoff.",
             LABELS,
             lambda: [((name,), int(is_running()))],
         )

@@ -24,10 +24,10 @@ _LOOK_SECONDS: Final = 0.05
 
 
 def address_of(setting: str) -> tuple[str, int]:
-    """Raises `DefinitionError`."""
+    """Parse the address of the metrics server. Raises `DefinitionError`."""
     host, _, port = setting.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65_535:
-        raise DefinitionError(f"metrics is {OFF!r} or an address like 127.0.0.1:9405, not {setting!r}")
+        raise DefinitionError(f"metrics must be {OFF!r} or an address like 127.0.0.1:9405, not {setting!r}")
     return host.strip("[]"), int(port)
 
 

@@ -33,7 +33,7 @@ class BatchProgress:
 
 
 def progress_of(reported: Mapping[str, Any]) -> BatchProgress:
-    """``reported`` is the JSON of Spark's StreamingQueryProgress."""
+    """Parse the progress of a batch; ``reported`` is the JSON of Spark's StreamingQueryProgress."""
     stores = reported.get("stateOperators") or []
     lags = [_lag(source) for source in reported.get("sources") or []]
     known = [lag for lag in lags if lag is not None]
@@ -81,7 +81,7 @@ def _offsets(text: Any) -> dict[str, int] | None:
 
 
 def _number(value: Any) -> float:
-    """Spark reports NaN and Infinity, as text, for batches too short to measure."""
+    """Parse a number; Spark reports NaN and Infinity, as text, for batches too short to measure."""
     try:
         number = float(value)
     except (TypeError, ValueError):

@@ -105,7 +105,8 @@ class RunDirectory:
         return found if isinstance(found, int) else None
 
     def state(self) -> str:
-        """running, starting, waiting (to restart), stopped, failed, or killed (ended without writing a status)."""
+        """The state of the run: running, starting, waiting (to restart), stopped, failed, or killed (ended without
+        writing a status)."""
         said = str(self.status().get("state", "stopped"))
         if said in ("running", "starting", "waiting") and not self.is_held():
             return "killed"

@@ -31,7 +31,8 @@ _ALLOWED: Final[dict[str, tuple[str, ...]]] = {
 
 
 def check_serde(given: Any, where: str) -> None:
-    """Raises `DefinitionError`; whether the schema exists is checked when the topology is built."""
+    """Check a serde table; raises `DefinitionError`. Whether the schema exists is checked when the topology is
+    built."""
     if isinstance(given, str):
         return
     if not isinstance(given, dict) or given.get("format") not in _ALLOWED:
@@ -44,7 +45,7 @@ def check_serde(given: Any, where: str) -> None:
             allowed = ", ".join(_ALLOWED[name]) or "nothing else"
             raise DefinitionError(f"{where}: the format {name} has no {part!r}; there is {allowed}")
         if not isinstance(value, str):
-            raise DefinitionError(f"{where}: {part} is a text, not {value!r}")
+            raise DefinitionError(f"{where}: {part} must be a text, not {value!r}")
     needs = () if name in _PLAIN else ("schema",) if name == "json" else ("schema", "registry")
     if needs and not any(part in given for part in needs):
         raise DefinitionError(f"{where}: the format {name} needs a schema")
@@ -74,5 +75,5 @@ def _registry(given: str, folder: Path) -> SchemaRegistry:
     from millbeck.pipeline.formats.schema_files import DirectorySchemas
 
     if "://" in given:
-        raise DefinitionError(f"the registry {given} is an address; a directory of schemas is what can be named here")
+        raise DefinitionError(f"the registry {given} is an address: give a directory of schemas instead")
     return DirectorySchemas(folder / given)

@@ -31,7 +31,7 @@ _KINDS: Final = ("filter", "key", "value")
 
 
 def check_steps(given: Mapping[str, Any]) -> None:
-    """Raises `DefinitionError`; the expressions are checked by Spark when the topology is built."""
+    """Check the steps; raises `DefinitionError`. The expressions are checked by Spark when the topology is built."""
     for part, allowed in (("source", ("topic", "key", "value")), ("sink", ("topic", "key", "value"))):
         table = given.get(part)
         if not isinstance(table, dict) or not isinstance(table.get("topic"), str):
@@ -46,15 +46,15 @@ def check_steps(given: Mapping[str, Any]) -> None:
         raise DefinitionError("steps are written as [[steps]], one after the other")
     for number, step in enumerate(steps, 1):
         if not isinstance(step, dict) or len(step) != 1 or next(iter(step)) not in _KINDS:
-            raise DefinitionError(f"step {number} is one of {', '.join(_KINDS)}, not {step!r}")
+            raise DefinitionError(f"step {number} must be one of {', '.join(_KINDS)}, not {step!r}")
         kind, said = next(iter(step.items()))
         is_fields = kind == "value" and isinstance(said, dict) and all(isinstance(text, str) for text in said.values())
         if not isinstance(said, str) and not is_fields:
-            raise DefinitionError(f"step {number}: {kind} is an expression of Spark's SQL, not {said!r}")
+            raise DefinitionError(f"step {number}: {kind} must be an expression of Spark SQL, not {said!r}")
 
 
 def builder_of(given: Mapping[str, Any], folder: Path) -> Callable[[Topology], None]:
-    """``folder`` is the base directory of the files named in the steps."""
+    """The function that builds the topology; ``folder`` is the base directory of the files named in the steps."""
 
     def build(topology: Topology) -> None:
         from pyspark.sql import functions as sf

@@ -37,7 +37,8 @@ class Supervisor:
         self._stops = threading.Event()
 
     def keep(self) -> int | None:
-        """Returns None in a child, which goes on to do the work; in the supervisor, finally, the exit status."""
+        """Fork and supervise children. Returns None in a child, which continues with the work; in the supervisor it
+        returns the final exit status."""
         previous = {number: signal.signal(number, self._signalled) for number in _SIGNALS}
         keeper = os.getpid()
         while True:

@@ -19,10 +19,10 @@
 Each method describes a DataFrame; nothing runs before the topology is started. Functions given to stateless operators,
 joins and windowed aggregates are called once, while the topology is built, with columns, and Spark runs the expression
 they return; `reduce` and `aggregate` without a window run Python functions on values. A topology becomes one query that
-writes all its outputs, so that with exactly-once delivery a batch appears in all of them or in none. What Spark cannot
-do raises `TopologyError` when it is asked for.
+writes all its outputs, so that with exactly-once delivery a batch appears in all of them or in none. Operations that
+Spark does not support raise `TopologyError` at once.
 
-`keyed` (what happens to one key, pure Python), `windows` (declared, pure), `stateful` (keyed logic in Spark's state),
+`keyed` (the logic of one key, pure Python), `windows` (declared, pure), `stateful` (keyed logic in Spark's state),
 `serdes`, `fitting` (columns to a schema's type), `streams`, `tables`, `grouped`, `changelogs` (published stores),
 `topology`, `outline` (shuffles and stores, for people).
 """

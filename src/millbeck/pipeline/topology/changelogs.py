@@ -68,6 +68,7 @@ async def _made(admin: Admin, topics: Mapping[str, int]) -> dict[str, str]:
 def _check(name: str, policy: str) -> None:
     if COMPACT not in [part.strip() for part in policy.split(",")]:
         raise TopologyError(
-            f"the topic {name} is there and has {POLICY}={policy}: a changelog needs {COMPACT}. Set it with: millbeck "
+            f"the topic {name} exists and has {POLICY}={policy}, but a changelog needs {COMPACT}. Set it with: "
+            "millbeck "
             f"config alter --topic {name} --add-config {POLICY}={COMPACT}, or delete the topic"
         )

@@ -31,7 +31,7 @@ _WIDTHS: Final = (ByteType(), ShortType(), IntegerType(), LongType())
 
 
 def fitted(column: Column, held: DataType, wanted: DataType, what: str) -> Column:
-    """Raises `TopologyError`; ``what`` names the column."""
+    """Convert a column to the schema's type. Raises `TopologyError`; ``what`` is the column's name in messages."""
     if held == wanted:
         return column
     if isinstance(held, StructType) and isinstance(wanted, StructType):
@@ -45,7 +45,8 @@ def fitted(column: Column, held: DataType, wanted: DataType, what: str) -> Colum
     if isinstance(held, NullType) or _widens(held, wanted):
         return column.cast(wanted)
     raise TopologyError(
-        f"{what} is {held.simpleString()}, and its schema wants {wanted.simpleString()}: cast it before it is written"
+        f"{what} is {held.simpleString()}, but its schema requires {wanted.simpleString()}: cast it before it is "
+        "written"
     )
 
 
@@ -53,7 +54,8 @@ def _struct(column: Column, held: StructType, wanted: StructType, what: str) -> 
     strange = [name for name in held.names if name not in wanted.names]
     if strange:
         raise TopologyError(
-            f"{what} has the field {strange[0]}, and its schema has not; there are {', '.join(wanted.names)}"
+            f"{what} has the field {strange[0]}, which its schema does not have; the fields are "
+            f"{', '.join(wanted.names)}"
         )
     parts = [
         fitted(column[field.name], held[field.name].dataType, field.dataType, f"{what}.{field.name}")

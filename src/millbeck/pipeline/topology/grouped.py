@@ -71,7 +71,7 @@ class GroupedTable(_Grouped):
     """A table grouped by another key. For each change the old value is subtracted and the new one added."""
 
     def __init__(self, table: Table, function: RecordFunction) -> None:
-        changes = table.changes("what each row counted for before")
+        changes = table.changes("the previous value of each row")
         self._kept_type = changes.schema["after"].dataType
         signed = None
         # Subtract before adding, as both may concern the same group.

@@ -21,7 +21,7 @@ RIGHT: Final = 1
 
 
 class RecordOrder(NamedTuple):
-    """The origin of a record; ``step`` numbers the records made from one."""
+    """The origin of a record; ``step`` numbers the records derived from one record."""
 
     partition: int
     offset: int
@@ -49,13 +49,13 @@ class KeyState(Protocol):
     def get(self, slot: str) -> Any: ...
 
     def put(self, slot: str, value: Any) -> None:
-        """None empties the slot."""
+        """Set a slot; None clears it."""
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
         """The entries of the map."""
 
     def put_entry(self, key: Any, value: Any) -> None:
-        """None removes it."""
+        """Set an entry of the map; None removes it."""
 
 
 def in_order(arrivals: Iterable[InputRecord]) -> Iterator[InputRecord]:
@@ -205,11 +205,11 @@ class ForeignKeyResponse:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Aggregates: the value after the batch's last record, once a batch.
+    """Aggregates records: emits the value after the batch's last record, once per batch.
 
-    ``add`` and ``subtract`` take (aggregate, value) and return the new aggregate. With ``subtract``, what
-    comes has a ``value`` and ``is_added``. ``start`` is the aggregate before the first; None means that the first value
-    is it (a reduce). An aggregate that becomes None is gone, and a tombstone leaves.
+    ``add`` and ``subtract`` take (aggregate, value) and return the new aggregate. With ``subtract``, each input has a
+    ``value`` and ``is_added``. ``start`` is the initial aggregate; None means that the first value becomes the
+    aggregate (a reduce). An aggregate that becomes None is deleted, and a tombstone is emitted.
     """
 
     start: Any

@@ -19,7 +19,7 @@ from millbeck.pipeline.errors import TopologyError
 COLUMNS: Final = ("key", "value", "timestamp", "order")
 
 Described: TypeAlias = Column | Mapping[str, Any]
-"""A column, or the fields of a struct: columns or plain values."""
+"""The result of a user function: a column, or the fields of a struct as columns or plain values."""
 ValueFunction: TypeAlias = Callable[[Column], Described]
 JoinFunction: TypeAlias = Callable[[Column, Column], Described]
 

@@ -49,7 +49,8 @@ VALUE_PART = "value"
 
 @dataclass(frozen=True, slots=True)
 class Serde:
-    """``read`` gives a struct of ``value`` and ``problem``, of which a null has neither; null is written as null."""
+    """A serde. ``read`` returns a struct of ``value`` and ``problem``; both are null for a null record, and null is
+    written as null."""
 
     name: str
     read: Callable[[Column], Column]
@@ -57,7 +58,7 @@ class Serde:
     kind: DataType | None = None
     """The type that `encode` takes; None for any type."""
     bind: Callable[[str, str], Serde] | None = None
-    """For a serde that needs the topic, and whether it is for keys or values, first."""
+    """Set for a serde that must first know the topic, and whether it is for keys or values."""
 
     def decode(self, column: Column) -> Column:
         """The value, null where it cannot be decoded."""
@@ -70,7 +71,7 @@ class Serde:
 def _reading(
     decode: Callable[[Column], Column], problem: Callable[[Column], Column | str] | None = None
 ) -> Callable[[Column], Column]:
-    """``problem`` describes bytes of which nothing came."""
+    """The struct column of value and ``problem``, which describes bytes that could not be decoded."""
 
     def read(column: Column) -> Column:
         decoded = decode(column)
@@ -90,12 +91,12 @@ def raw() -> Serde:
 
 
 def string() -> Serde:
-    """UTF-8."""
+    """UTF-8 text."""
     return Serde(
         "string",
         _reading(
             lambda column: sf.when(sf.is_valid_utf8(column.cast("string")), column.cast("string")),
-            lambda column: "no string: it is not UTF-8",
+            lambda column: "not a string: it is not UTF-8",
         ),
         lambda column: column.cast("string").cast("binary"),
     )
@@ -123,7 +124,7 @@ def _integer(name: str, kind: str, size_bytes: int) -> Serde:
         return sf.unhex(sf.substring(sf.lpad(digits, 16, "0"), 17 - 2 * size_bytes, 2 * size_bytes))
 
     def problem(column: Column) -> Column:
-        return sf.format_string(f"no {name}: it has %d bytes, not {size_bytes}", sf.length(column))
+        return sf.format_string(f"not a {name}: it has %d bytes, not {size_bytes}", sf.length(column))
 
     return Serde(name, _reading(decode, problem), encode)
 

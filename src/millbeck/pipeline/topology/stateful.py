@@ -1,8 +1,8 @@
 """Needs pyspark: run the logic of one key (`keyed`) on Spark's state, by transformWithState.
 
-The inputs are united, each record marked with its input; Spark groups the records by key and keeps the slots of each
-key in its state store. Structs are dictionaries there. Output columns are the key, the emitted values, the time and the
-order.
+The inputs are merged, with each record marked with its input; Spark groups the records by key and keeps the slots of
+each key in its state store. Structs are dictionaries there. Output columns are the key, the emitted values, the time
+and the order.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def run_keyed(
             ],
         )
         pile = marked if pile is None else pile.unionByName(marked)
-    assert pile is not None, "an operator without inputs"
+    assert pile is not None, "the operator has no inputs"
     schema = StructType(
         [
             pile.schema["key"],

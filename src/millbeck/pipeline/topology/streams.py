@@ -34,10 +34,10 @@ Predicate = Callable[[ColumnRecord], Column]
 
 
 class Joinable(Protocol):
-    """Something that a stream can be joined with."""
+    """A stream or table that a stream can be joined with."""
 
     def joined_by(self, stream: Stream, joiner: JoinFunction, how: str, options: Mapping[str, Any]) -> Stream:
-        """``how`` is Spark's join type; raises `TopologyError` for unsuitable options."""
+        """Join a stream with this one; ``how`` is Spark's join type. Raises `TopologyError` for unsuitable options."""
 
 
 class Stream:
@@ -103,14 +103,15 @@ class Stream:
         for other in others:
             if other.frame.select("key", "value").schema != frame.select("key", "value").schema:
                 raise TopologyError(
-                    f"merge: the streams hold different things: {frame.select('key', 'value').schema.simpleString()}"
+                    f"merge: the streams have different types: {frame.select('key', 'value').schema.simpleString()}"
                     f" and {other.frame.select('key', 'value').schema.simpleString()}"
                 )
             frame = frame.unionByName(other.frame, allowMissingColumns=True)
         return self._with(frame)
 
     def peek(self, action: Callable[[Any, Any], object]) -> Stream:
-        """Call ``action`` with each key and value where the record is processed; again when a batch is repeated."""
+        """Call ``action`` with each key and value in the task that processes the record; also when a batch is
+        repeated."""
 
         def look(batches: Any) -> Any:
             for batch in batches:
@@ -151,7 +152,8 @@ class Stream:
         window = options.get("window")
         if not isinstance(window, JoinWindow) or len(options) != 1:
             raise TopologyError(
-                "a join of two streams takes window=sliding_join(...): without one both would be kept for ever"
+                "a join of two streams takes window=sliding_join(...): without a window the records of both "
+                "would be kept forever"
             )
         left = _prefixed(stream.frame, "left").withWatermark("left_timestamp", interval(window.grace_ms))
         right = _prefixed(self.frame, "right").withWatermark("right_timestamp", interval(window.grace_ms))
@@ -198,7 +200,7 @@ class Stream:
         if time == "EventTime":
             rows = rows.withWatermark("timestamp", interval(self.topology.lateness_ms))
         self.topology.outline.shuffled("processor, by key")
-        self.topology.outline.store(None, "processor", f"what {type(processor).__name__} keeps")
+        self.topology.outline.store(None, "processor", f"the state of {type(processor).__name__}")
         made = rows.groupBy("key").transformWithState(processor, StructType(fields), "Append", time)
         return self._with(made.select("key", "value", "timestamp", unordered().alias("order")))
 

@@ -144,7 +144,7 @@ class Table:
         Each row subscribes at the key it refers to, and responses are sent back to the row: a row whose foreign key
         changes within a batch gets responses from both keys, in any order, and uses only those for its current version.
         """
-        changes = self.changes("what each row pointed at before").select(
+        changes = self.changes("the previous foreign key of each row").select(
             "*",
             _target(foreign_key, "before").alias("old"),
             _target(foreign_key, "after").alias("new"),
@@ -187,9 +187,9 @@ class Table:
             slots={"value": row.value_type, "version": StringType(), "is_row": BooleanType()},
             outputs={"left": row.value_type, "right": right.value_type},
         )
-        self.topology.outline.shuffled("join of two tables: rows ask at the key that they point at")
-        self.topology.outline.store(None, "foreign-key", "who points at each key, and its last value")
-        self.topology.outline.shuffled("join of two tables: answers come back to the rows")
+        self.topology.outline.shuffled("join of two tables: rows subscribe at their foreign key")
+        self.topology.outline.store(None, "foreign-key", "the rows that refer to each key, and its last value")
+        self.topology.outline.shuffled("join of two tables: responses are sent back to the rows")
         self.topology.outline.store(None, "foreign-key-answers", "the last value of each row")
         return settled
 

@@ -52,11 +52,11 @@ class Topology:
         self.spark = spark
         self.outline = TopologyDescription()
         self.lateness_ms = length_ms(lateness)
-        """How long event-time processors wait for late records."""
+        """The time for which event-time processors wait for late records."""
         self._bad_records = bad_records
         self._options = {"kafka.bootstrap.servers": bootstrap_servers, **(options or {})}
         self._outputs: list[tuple[str, DataFrame]] = []
-        """The rows to write, by topic."""
+        """The frames of rows to write, by topic."""
         self._sources: list[str] = []
         self._changelogs: list[str] = []
 
@@ -211,7 +211,7 @@ class Topology:
         delivery requires.
         """
         if not self.outline.outputs:
-            raise TopologyError(f"the topology {self.name!r} writes nothing: end a stream or a table with to(topic)")
+            raise TopologyError(f"the topology {self.name!r} has no output: end a stream or a table with to(topic)")
         frames = [
             frame if partition_counts is None else with_log_partition(frame, partition_counts[topic])
             for topic, frame in self._outputs
@@ -224,7 +224,7 @@ class Topology:
         return to_log_partitions(rows, partitions=max(partition_counts.values()))
 
     def _make_changelogs(self) -> None:
-        """Created with as many partitions as the largest source topic."""
+        """Create missing changelogs, with as many partitions as the largest source topic."""
         if self._changelogs:
             count = max(self._partition_counts(self._sources).values(), default=1)
             options = parse_source_options(

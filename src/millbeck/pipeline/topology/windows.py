@@ -24,7 +24,7 @@ def length_ms(length: Length) -> int:
     while position < len(text):
         piece = _PIECE.match(text, position)
         if piece is None or piece[2] not in _UNITS_MS:
-            raise TopologyError(f"{length!r} is no length of time; write it like '5 minutes' or '1 hour 30 minutes'")
+            raise TopologyError(f"{length!r} is not a length of time; write it like '5 minutes' or '1 hour 30 minutes'")
         total += int(piece[1]) * _UNITS_MS[piece[2]]
         position = piece.end()
     if not text:
@@ -55,7 +55,7 @@ class SessionWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinWindow:
-    """The right record's time is from ``before`` earlier to ``after`` later than the left record's."""
+    """A join window: the right record's time is from ``before`` earlier to ``after`` later than the left record's."""
 
     before_ms: int
     after_ms: int
@@ -89,7 +89,7 @@ def sliding_join(
     after: Length | None = None,
     grace: Length = "0 seconds",
 ) -> JoinWindow:
-    """``within`` is both ``before`` and ``after``."""
+    """A join window; ``within`` is both ``before`` and ``after``."""
     if within is not None and (before is not None or after is not None):
         raise TopologyError("give either within, or before and after")
     if within is None and before is None and after is None:

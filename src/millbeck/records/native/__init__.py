@@ -31,7 +31,7 @@ MODULES: Final = (
     "columns",
     "rows",
 )
-"""In import order."""
+"""The native modules, in import order."""
 
 
 def load_pure(prefix: str = __name__) -> dict[str, ModuleType]:

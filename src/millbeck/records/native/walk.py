@@ -37,7 +37,7 @@ PROBLEMS: Final = {
 }
 
 RECORD_SIZE_MIN: Final = 7
-"""Length, attributes, timestamp, offset, key, value and header count take a byte each."""
+"""The minimum size of a record: length, attributes, timestamp, offset, key, value and header count take a byte each."""
 
 _INT64_MAX: Final = 0x7FFFFFFFFFFFFFFF
 

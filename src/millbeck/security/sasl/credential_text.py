@@ -1,9 +1,9 @@
-"""SCRAM credentials as Kafka's commands spell them.
+"""Parser of SCRAM credentials in the syntax of Kafka's commands.
 
     SCRAM-SHA-256=[name=alice,password=alice-secret,iterations=8192]            kafka-storage format --add-scram
     SCRAM-SHA-256=[iterations=8192,password=alice-secret]                       kafka-configs --add-config
 
-Values may be in double quotes. With ``saltedpassword`` and ``salt``, both in base64, the password itself is not given.
+Values may be in double quotes. ``saltedpassword`` and ``salt``, both in base64, may be given instead of the password.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class CredentialText:
     iterations: int = ITERATIONS_MIN
 
     def salted_with(self, salt: bytes) -> tuple[bytes, bytes]:
-        """The salt and the salted password, with that salt unless one was given; PBKDF2 unless it was given salted."""
+        """The salt and the salted password. Uses ``salt`` unless the text has its own; computes PBKDF2 unless the text
+        has the salted password."""
         if self.salted:
             return self.salt, self.salted
         salt = self.salt or salt
@@ -53,7 +54,7 @@ class CredentialText:
 
 
 def parse_credential(text: str) -> CredentialText:
-    """Raises ValueError, with a message that shows no password."""
+    """Parse a credential; raises ValueError with a message that contains no password."""
     match = _TEXT.fullmatch(text)
     if match is None:
         raise ValueError("expected MECHANISM=[name=…,password=…], such as SCRAM-SHA-512=[name=alice,password=…]")

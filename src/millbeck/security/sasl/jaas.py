@@ -1,4 +1,4 @@
-"""JAAS configurations: parsed for the login modules of Kafka; no class is ever loaded.
+"""Parser of JAAS configurations for Kafka's login modules; no class is ever loaded.
 
     org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="secret";
 
@@ -21,7 +21,7 @@ JAAS_LENGTH_MAX: Final = 1024 * 1024
 
 
 class LoginModule(Enum):
-    """The login modules that are understood, by their Java names."""
+    """The supported login modules, by their Java names."""
 
     PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
     SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -42,7 +42,7 @@ LOGIN_MODULES: Final[Mapping[str, LoginModule]] = {
 class JaasEntry:
     module: LoginModule
     options: Mapping[str, str] = field(repr=False)
-    """Options may be passwords, so they are not shown."""
+    """The options; not in the repr, because they may be passwords."""
 
 
 _CONTROL_FLAGS: Final = ("required", "requisite", "sufficient", "optional")

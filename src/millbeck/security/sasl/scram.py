@@ -1,7 +1,7 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512: the exchange on the server's side and on the client's.
 
 The server stores two keys instead of the password, and proves that it has them. An unknown user gets a salt made up
-from the name (`decoy_credential`) and fails like a wrong password: no answer tells which users exist.
+from the name (`decoy_credential`) and fails like a wrong password: no response reveals which users exist.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ WRONG_AUTHORIZATION_ID: Final = (
     "Authentication failed: Client requested an authorization id that is different from username"
 )
 CLIENT_ITERATIONS_MAX: Final = 1_000_000
-"""What a client computes at most for a server: about half a second."""
+"""The maximum iterations that a client computes for a server: about half a second."""
 _NO_BINDING: Final = b"n,,"
 _SALT_SIZE: Final = 20
 
@@ -73,7 +73,7 @@ class Credential:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownUser:
-    """A credential, and who the client is when it has it."""
+    """A credential, and the principal of a client that proves it."""
 
     credential: StoredCredential
     principal: Principal
@@ -81,22 +81,22 @@ class KnownUser:
 
 
 class ScramUsers(Protocol):
-    """Where a listener finds credentials."""
+    """The source of a listener's credentials."""
 
     def user(self, mechanism: ScramMechanism, name: str) -> KnownUser | None:
-        """A user of the cluster."""
+        """The credential of a user of the cluster."""
 
     def token(self, mechanism: ScramMechanism, token_id: str) -> KnownUser | Work | None:
-        """A delegation token; `Work` derives its credential and results in `KnownUser`."""
+        """The credential of a delegation token; `Work` derives it and returns a `KnownUser`."""
 
     def decoy(self, mechanism: ScramMechanism, name: str) -> StoredCredential:
-        """A credential for an unknown user, the same on every node; nobody knows its password."""
+        """A made-up credential for an unknown user, the same on every node; no password matches it."""
 
 
 def decoy_credential(
     mechanism: ScramMechanism, name: str, *, secret: bytes, like: StoredCredential | None
 ) -> Credential:
-    """A credential made up from the name, with the iterations of a real one."""
+    """A credential derived from the user name, with the iterations of a real one."""
     salt_size = _SALT_SIZE if like is None else len(like.salt)
     salt = (mechanism.hmac(secret, b"salt:" + name.encode()) * (salt_size // mechanism.key_size + 1))[:salt_size]
     key = mechanism.hmac(secret, b"key:" + name.encode())
@@ -183,7 +183,8 @@ class VerifiedPasswords:
         self._users = users
 
     def check(self, user: str, password: str) -> Work:
-        """PBKDF2 for unknown users as well, so that time does not tell who exists."""
+        """Check a password; PBKDF2 is computed for unknown users as well, so that the duration does not reveal which
+        users exist."""
         for mechanism in reversed(ScramMechanism):
             known = self._users.user(mechanism, user)
             if known is not None:
@@ -207,7 +208,8 @@ def user_principal(name: str) -> Principal:
 
 
 class SaltedPasswords:
-    """The salted passwords that a client has derived: each new connection would cost milliseconds without."""
+    """A cache of the salted passwords that a client has derived; without it, each new connection would cost
+    milliseconds."""
 
     SIZE_MAX: Final = 16
 

@@ -18,7 +18,7 @@ ITERATIONS_MIN: Final = 4096
 ITERATIONS_MAX: Final = 16384
 TOKEN_AUTHENTICATION: Final = "tokenauth"
 MESSAGE_LENGTH_MAX: Final = 64 * 1024
-"""Limit on a message, far above any real one: user names and token ids are short."""
+"""The maximum size of a message, far above any real one."""
 
 
 class ScramMechanism(Enum):
@@ -55,7 +55,7 @@ class ScramKeys(NamedTuple):
 
 
 def salted_password(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
-    """PBKDF2 of the password: milliseconds of a processor, so not for the event loop."""
+    """PBKDF2 of the password. It takes milliseconds of CPU time, so it must not run on the event loop."""
     return hashlib.pbkdf2_hmac(mechanism.digest, password.encode(), salt, iterations)
 
 

@@ -1,1 +1,1 @@
-"""Certificates and key stores as bytes: reading them, naming their owners, comparing them. No files, no sockets."""
+"""Parsing of certificates and key stores, and the principals of certificates. No files, no sockets."""

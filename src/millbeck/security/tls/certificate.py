@@ -1,4 +1,4 @@
-"""What a node wants to know of a certificate: whose it is, until when, for which names, and what kind of key it has."""
+"""Parser of certificates: subject, validity, alternative names and kind of key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from millbeck.security.tls.der import DerError, Element
 from millbeck.security.tls.distinguished_name import format_name
 
 SLOW_RSA_BITS: Final = 2048
-"""Above this an RSA signature takes milliseconds."""
+"""The RSA key size in bits above which a signature takes milliseconds."""
 DAY_MS: Final = 86_400_000
 
 _KEY_TYPES: Final = {
@@ -34,15 +34,15 @@ _ADDRESS_NAME: Final = 0x87
 class Certificate:
     der: bytes
     subject: str
-    """The distinguished name in Java's form."""
+    """The subject's distinguished name in Java's form."""
     issuer: str
     not_before_ms: int
     not_after_ms: int
     alternative_names: frozenset[str]
-    """As ``DNS:localhost`` and ``IP:127.0.0.1``."""
+    """The alternative names, such as ``DNS:localhost`` and ``IP:127.0.0.1``."""
     key_type: str
     rsa_bits: int
-    """0 if it is not an RSA key."""
+    """The size of an RSA key in bits; 0 for other keys."""
 
     @property
     def has_slow_key(self) -> bool:
@@ -53,7 +53,7 @@ class Certificate:
 
 
 def parse_certificate(data: bytes) -> Certificate:
-    """Raises `DerError`. The signature is not looked at."""
+    """Parse a certificate; raises `DerError`. The signature is not verified."""
     fields = der.read_all(der.read_only(data).content)
     signed = der.read_all(der.expect(_at(fields, 0), der.SEQUENCE).content)
     if signed and signed[0].tag == _VERSION:

@@ -1,6 +1,6 @@
-"""Java's names of cipher suites, which are IANA's, as OpenSSL names those of TLS 1.2.
+"""Maps Java's names of TLS 1.2 cipher suites (which are IANA's) to OpenSSL's.
 
-Python's ``ssl`` cannot choose the suites of TLS 1.3, so these are refused by name instead of being ignored.
+Python's ``ssl`` cannot choose the suites of TLS 1.3, so their names are refused instead of being ignored.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ TLS_1_2: Final = {
 
 
 def openssl_ciphers(names: Iterable[str], setting: str = "ssl.cipher.suites") -> str:
-    """OpenSSL's list for these suites of TLS 1.2, "" for none. Raises `InvalidConfig`."""
+    """The OpenSSL cipher list of these TLS 1.2 suites; "" for none. Raises `InvalidConfig`."""
     chosen = []
     for name in names:
         if name in TLS_1_3:
             raise InvalidConfig(
-                f"{setting}: {name} is a suite of TLS 1.3, and those cannot be chosen here: leave it out, all of them "
-                "stay enabled; or set ssl.enabled.protocols=TLSv1.2"
+                f"{setting}: {name} is a cipher suite of TLS 1.3; these are always enabled and cannot be chosen: "
+                "leave it out, or set ssl.enabled.protocols=TLSv1.2"
             )
         if name not in TLS_1_2:
-            raise InvalidConfig(f"{setting}: {name} is not a suite of TLS 1.2 that is known here")
+            raise InvalidConfig(f"{setting}: {name} is not a known cipher suite of TLS 1.2")
         chosen.append(TLS_1_2[name])
     return ":".join(chosen)

@@ -1,5 +1,5 @@
-"""Reading DER, the binary encoding of certificates and key stores (X.690). Input is untrusted: every length is checked
-against the bytes there are, and nothing recurses on its own.
+"""Parser of DER, the binary encoding of certificates and key stores (X.690). Input is untrusted: every length is
+checked against the remaining bytes, and nothing recurses.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _ARC_BITS_MAX: Final = 128
 
 
 class DerError(ValueError):
-    """The bytes are not what they should be."""
+    """The bytes are not valid DER of the expected structure."""
 
 
 class Element(NamedTuple):
     tag: int
     content: bytes
     encoded: bytes
-    """Tag, length and content."""
+    """The whole element: tag, length and content."""
 
 
 def read_element(data: bytes, position: int = 0) -> tuple[Element, int]:
-    """The element at ``position``, and the position behind it."""
+    """The element at ``position``, and the position after it."""
     if position + 2 > len(data):
         raise DerError("the data ends inside an element")
     tag, length = data[position], data[position + 1]
@@ -53,12 +53,12 @@ def read_element(data: bytes, position: int = 0) -> tuple[Element, int]:
         start += count
     end = start + length
     if end > len(data):
-        raise DerError(f"an element of {length} bytes, but {len(data) - start} are left")
+        raise DerError(f"an element of {length} bytes, but only {len(data) - start} are left")
     return Element(tag, data[start:end], data[position:end]), end
 
 
 def read_only(data: bytes, tag: int = SEQUENCE) -> Element:
-    """The one element that is all of ``data``."""
+    """The single element that fills all of ``data``."""
     element, end = read_element(data)
     if end != len(data):
         raise DerError(f"{len(data) - end} bytes follow the element")
@@ -66,7 +66,7 @@ def read_only(data: bytes, tag: int = SEQUENCE) -> Element:
 
 
 def read_all(data: bytes) -> list[Element]:
-    """The elements that follow each other in ``data``, the content of a SEQUENCE or SET."""
+    """All consecutive elements in ``data``, the content of a SEQUENCE or SET."""
     elements = []
     position = 0
     while position < len(data):

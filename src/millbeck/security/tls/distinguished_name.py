@@ -30,13 +30,13 @@ _TEXTS: Final = (
     der.GENERAL_STRING,
     der.BMP_STRING,
 )
-"""The types that Java writes as text, reading all of them as UTF-8, even those that are not."""
+"""The string types that Java writes as text; it decodes all of them as UTF-8."""
 _ESCAPED: Final = ',=+<>#;"\\'
 _BLANKS: Final = " \r"
 
 
 def format_name(name: der.Element) -> str:
-    """A Name of a certificate as text. Raises `DerError`."""
+    """Format a Name of a certificate as text. Raises `DerError`."""
     parts = [_relative_name(part) for part in der.read_all(der.expect(name, der.SEQUENCE).content)]
     return ",".join(reversed(parts))
 

@@ -27,7 +27,7 @@ _KEY_PROTECTOR: Final = "1.3.6.1.4.1.42.2.17.1.1"
 
 
 class JksError(ValueError):
-    """The store cannot be read; the message says why."""
+    """The store cannot be read; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class JksKey:
     alias: str
     protected: bytes
     chain: tuple[bytes, ...]
-    """Certificates as DER, the key's own first."""
+    """The certificate chain as DER, the key's own certificate first."""
 
     def private_key(self, password: str) -> bytes:
         """The key as PKCS #8 DER. Raises `JksError` if the password is wrong."""
@@ -46,7 +46,7 @@ class JksKey:
         except (der.DerError, IndexError) as error:
             raise JksError(f"the private key {self.alias} is damaged") from error
         if algorithm != _KEY_PROTECTOR or len(data) <= 2 * _DIGEST_BYTES:
-            raise JksError(f"the private key {self.alias} is protected in a way that no JKS store is")
+            raise JksError(f"the private key {self.alias} is protected with an algorithm that JKS stores do not use")
         secret = password.encode("utf-16-be", "surrogatepass")
         block, protected, check = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
         stream = bytearray()
@@ -64,22 +64,22 @@ class JksKey:
 class JksStore:
     keys: tuple[JksKey, ...]
     trusted: tuple[bytes, ...]
-    """Certificates as DER."""
+    """The trusted certificates as DER."""
 
 
 def read_jks(data: bytes, password: str | None) -> JksStore:
     """Read a store; without a password its integrity is not checked, as in Java. Raises `JksError`."""
     if len(data) < 12 + _DIGEST_BYTES or not data.startswith(MAGIC):
-        raise JksError("it is not a JKS store, or not all of one")
+        raise JksError("it is not a JKS store, or it is truncated")
     if password is not None:
         secret = password.encode("utf-16-be", "surrogatepass")
         digest = hashlib.sha1(secret + _WHITENER + data[:-_DIGEST_BYTES]).digest()
         if not hmac.compare_digest(digest, data[-_DIGEST_BYTES:]):
-            raise JksError("its password is wrong, or it was damaged")
+            raise JksError("its password is wrong, or it is damaged")
     reader = _Reader(data[:-_DIGEST_BYTES], len(MAGIC))
     version = reader.number(4)
     if version not in _VERSIONS:
-        raise JksError(f"a JKS store of version {version}")
+        raise JksError(f"JKS version {version} is not supported")
     keys: list[JksKey] = []
     trusted: list[bytes] = []
     for _ in range(reader.number(4)):
@@ -92,12 +92,12 @@ def read_jks(data: bytes, password: str | None) -> JksStore:
         elif tag == _CERTIFICATE_ENTRY:
             trusted.append(reader.certificate(version))
         else:
-            raise JksError(f"an entry with tag {tag}")
+            raise JksError(f"the entry tag {tag} is unknown")
     return JksStore(keys=tuple(keys), trusted=tuple(trusted))
 
 
 class _Reader:
-    """A position in the store. Every read consumes bytes that are there, so counts in the data bound no loop alone."""
+    """A cursor over the store. Every read consumes bytes, so a false count in the data cannot cause a long loop."""
 
     def __init__(self, data: bytes, position: int) -> None:
         self._data = data
@@ -115,7 +115,7 @@ class _Reader:
     def certificate(self, version: int) -> bytes:
         kind = self.text() if version > 1 else "X.509"
         if kind not in ("X.509", "X509"):
-            raise JksError(f"a certificate of the kind {kind[:40]!r}")
+            raise JksError(f"the certificate type {kind[:40]!r} is not supported")
         return self.block(4)
 
     def _take(self, size: int) -> bytes:

@@ -1,6 +1,6 @@
-"""Keys, certificates and revocation lists as the ``ssl.*`` settings of a listener or a client name them.
+"""Loads the keys, certificates and revocation lists that the ``ssl.*`` settings of a listener or client name.
 
-`StoreFiles` remembers what it has read, so that a change of a file can be noticed.
+`StoreFiles` remembers the content of the files it has read, to detect changes.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class TlsOptions(Protocol):
 
 
 class StoreFiles:
-    """Reads the files that settings name, and remembers their content."""
+    """Reads files and remembers their content, to detect changes."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
         self._read: dict[str, bytes | None] = {}
 
     def read(self, path: str, setting: str) -> bytes:
-        """Raises `InvalidConfig` if the file cannot be read, with its path."""
+        """Read a file; raises `InvalidConfig` with its path if that fails."""
         self._read[path] = None
         try:
             data = self._content(path)
@@ -65,7 +65,7 @@ class StoreFiles:
         return data
 
     def changed(self) -> bool:
-        """Whether a file has another content than when it was read. Blocks: for a thread."""
+        """Whether the content of a file has changed since it was read. It blocks, so run it on a thread."""
         return any(self._content_if_any(path) != before for path, before in list(self._read.items()))
 
     def _content_if_any(self, path: str) -> bytes | None:
@@ -87,11 +87,11 @@ class StoreFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsMaterial:
-    """What the settings of one listener or client amount to."""
+    """The keys and certificates of one listener or client, loaded from its settings."""
 
     own: KeyEntry | None
     trusted: tuple[Certificate, ...] | None
-    """None: the system's."""
+    """The trusted certificates; None means the system's."""
     settings: TlsSettings
 
     @property
@@ -107,7 +107,7 @@ def read_material(
     peer_certificate: PeerCertificate = PeerCertificate.REQUIRED,
     checks_host_name: bool = True,
 ) -> TlsMaterial:
-    """Read everything that the settings name. Raises `InvalidConfig` naming the setting."""
+    """Load the keys and certificates of the settings. Raises `InvalidConfig` naming the setting."""
     own = _own(options, files)
     trusted = None
     if peer_certificate is not PeerCertificate.NONE:
@@ -145,11 +145,11 @@ _SETTINGS: Final = {
     "revoked": ("millbeck.ssl.crl.location", ""),
     "ciphers": ("ssl.cipher.suites", ""),
 }
-"""For each part of the settings: the option with a path, and the one with the text itself."""
+"""For each part: the option with the path of a file, and the option with the text itself."""
 
 
 def make_usable(material: TlsMaterial, options: TlsOptions, make: Callable[[TlsSettings], TlsContext]) -> TlsContext:
-    """The context of this material. Raises `InvalidConfig` naming the setting."""
+    """Create the TLS context. Raises `InvalidConfig` naming the setting."""
     try:
         return make(material.settings)
     except TlsUnusable as error:

@@ -1,4 +1,4 @@
-"""PEM text: the blocks between ``-----BEGIN …-----`` and ``-----END …-----``."""
+"""Parser of PEM text: the blocks between ``-----BEGIN …-----`` and ``-----END …-----``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CERTIFICATES: Final = ("CERTIFICATE", "X509 CERTIFICATE")
 
 
 def blocks(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """The label and the whole text of each block; what is between them is ignored, as comments are."""
+    """The label and the whole text of each block; text between blocks is ignored."""
     position = data.find(_BEGIN)
     while position >= 0:
         start = position + len(_BEGIN)
@@ -60,7 +60,7 @@ def _with_lines(label: str, block: bytes) -> bytes:
 
 
 def _base64(block: bytes) -> bytes:
-    """What is between the dashes, without blanks and line breaks."""
+    """The base64 content of a block, without blanks and line breaks."""
     return b"".join(block.split(_DASHES)[2].split())
 
 

@@ -1,4 +1,4 @@
-"""``ssl.principal.mapping.rules``: from the distinguished name of a client's certificate to its principal's name.
+"""``ssl.principal.mapping.rules``: maps the distinguished name of a client's certificate to its principal's name.
 
     RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/, RULE:^CN=(.*?)$/$1/L, DEFAULT
 
@@ -38,7 +38,7 @@ class _Rule:
         return mapped.lower() if self.case == "L" else mapped.upper() if self.case == "U" else mapped
 
     def _expand(self, match: re.Match[str]) -> str:
-        """The replacement with Java's references: ``$1``, and what a backslash precedes is literal."""
+        """Expand a replacement by Java's rules: ``$1`` is a group, and a character after a backslash is literal."""
         return "".join(
             _reference(number, match) if number else match[name] or "" if name else escaped or text
             for escaped, number, name, text in _REPLACEMENT_PARTS.findall(self.replacement)
@@ -47,7 +47,7 @@ class _Rule:
 
 class PrincipalMapping:
     def __init__(self, text: str, setting: str = "ssl.principal.mapping.rules") -> None:
-        """Raises `InvalidConfig` if a rule cannot be read; empty rules are skipped, as by Kafka."""
+        """Parse the rules; raises `InvalidConfig` for a malformed rule. Empty rules are skipped, as by Kafka."""
         self._rules: list[_Rule | None] = []  # None: the name itself
         for found in _SPLITTER.finditer(text.strip()):
             rule = found[1]
@@ -67,7 +67,7 @@ class PrincipalMapping:
                 raise InvalidConfig(f"{setting}: the pattern {parsed[2]!r} is not usable: {error}") from error
 
     def name_of(self, distinguished_name: str) -> str:
-        """Raises `NoRuleApplies`."""
+        """The principal name for a distinguished name. Raises `NoRuleApplies`."""
         for rule in self._rules:
             mapped = distinguished_name if rule is None else rule.apply(distinguished_name)
             if mapped is not None:
@@ -76,7 +76,8 @@ class PrincipalMapping:
 
 
 def _reference(number: str, match: re.Match[str]) -> str:
-    """The group that ``$number`` means: as many digits as name one; a reference beyond the groups is literal."""
+    """The group number of a ``$number`` reference: the longest run of digits that is a group; otherwise the reference
+    is literal."""
     groups = match.re.groups
     for digits in range(len(number), 0, -1):
         if int(number[:digits]) <= groups:

@@ -1,7 +1,7 @@
-"""Key stores and trust stores in any format: PEM, PKCS #12 and JKS, told apart by their first bytes.
+"""Reads key stores and trust stores in PEM, PKCS #12 and JKS format, detected by their first bytes.
 
-Java reads PKCS #12 where ``ssl.keystore.type`` says JKS, its default; so the type in the settings decides nothing here.
-PKCS #12 needs the ``cryptography`` package, which the extra ``millbeck[security]`` installs.
+Java also reads PKCS #12 when ``ssl.keystore.type`` is JKS, its default; so the configured type is not used here. PKCS
+#12 needs the ``cryptography`` package, which the extra ``millbeck[security]`` installs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 STORE_BYTES_MAX: Final = 16 << 20
-"""A trust store with every public authority has half a megabyte."""
+"""The maximum size of a store; a trust store with all public authorities has half a megabyte."""
 CERTIFICATE: Final = "CERTIFICATE"
 PRIVATE_KEY: Final = "PRIVATE KEY"
 _JCEKS: Final = b"\xce\xce\xce\xce"
@@ -33,7 +33,7 @@ class KeyEntry:
     """A private key and the certificate chain that belongs to it."""
 
     key: bytes
-    """PEM, perhaps encrypted: then with `password`."""
+    """The key as PEM; if it is encrypted, `password` is set."""
     password: str | None
     chain: tuple[Certificate, ...]
 

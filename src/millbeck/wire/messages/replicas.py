@@ -230,7 +230,7 @@ class ReplicaElectionResult:
 
 @message(kind=Kind.RESPONSE, api_key=43, versions="0-2", flexible="2+")
 class ElectLeadersResponse:
-    """The result for each partition whose leader could change."""
+    """The result for each partition."""
 
     throttle_time_ms: int = int32(doc="Throttle time due to a quota violation.")
     error_code: int = int16(versions="1+")

@@ -81,7 +81,7 @@ def test_denied_by_several() -> None:
     assert lines[1:] == [
         "  by the ACL: deny User:alice to read topic orders",
         "  also denied by: deny User:alice to read every topic whose name begins with ord",
-        "  a DENY is stronger than any ALLOW: remove what denies it first",
+        "  a DENY takes precedence over every ALLOW: remove the denying ACLs first",
     ]
     assert found.row()["would_allow"] is None
 

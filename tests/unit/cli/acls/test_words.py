@@ -29,7 +29,8 @@ def test_addresses_are_hosts(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "message"), [("10.0.0.0/8", "is a network"), ("fe80::/10", "is a network"), ("db.local", "is no address")]
+    ("host", "message"),
+    [("10.0.0.0/8", "is a network"), ("fe80::/10", "is a network"), ("db.local", "is not an address")],
 )
 def test_hosts_that_match_no_client_are_refused(host: str, message: str) -> None:
     with pytest.raises(click.ClickException, match=message):
@@ -38,7 +39,7 @@ def test_hosts_that_match_no_client_are_refused(host: str, message: str) -> None
 
 @pytest.mark.parametrize("principal", ["alice", ":alice", "User:", ""])
 def test_a_principal_has_a_type_and_a_name(principal: str) -> None:
-    with pytest.raises(click.ClickException, match="is no principal"):
+    with pytest.raises(click.ClickException, match="is not a principal"):
         check_principal(principal)
 
 

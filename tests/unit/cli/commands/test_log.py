@@ -59,7 +59,7 @@ def test_what_goes_is_printed_before_anybody_says_yes(run: Callable[..., Result]
     done = run("log", "repair", str(data / "orders-0"), stdin="n\n")
     assert done.exit_code == 0
     assert f"orders-0: {data / SEGMENT} is damaged at position {size // 4}: " in done.stdout
-    assert f"goes:  offsets 5 to 11, 7 records, {7 * size // 4} bytes" in done.stdout
+    assert f"removed: offsets 5 to 11, 7 records, {7 * size // 4} bytes" in done.stdout
     assert "00000000000000000008.log\n" in done.stdout
     assert "stays: offsets 0 to 4" in done.stdout
     assert "orders-0: left unchanged" in done.stdout

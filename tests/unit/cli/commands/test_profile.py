@@ -59,7 +59,7 @@ def test_a_profile_that_others_can_read_is_refused(
     profile("create", "prod", *PROD)
     (path,) = tmp_path.rglob("prod.properties")
     path.chmod(0o644)
-    assert "others can read" in refused("show", "prod")
+    assert "other users can read" in refused("show", "prod")
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_the_current_profile_is_deleted(profile: Callable[..., str], refused: Ca
 
 WRONG = {
     "no brokers": (("create", "x"), "give --bootstrap-server"),
-    "a name with a path": (("create", "../x", "-b", "a:1"), "is no name of a profile"),
+    "a name with a path": (("create", "../x", "-b", "a:1"), "is not a valid profile name"),
     "a setting that is none": (("create", "x", "-b", "a:1", "-X", "client.idd=1"), "did you mean client.id?"),
-    "a profile that is there": (("create", "prod", "-b", "a:1"), "give --force to replace it"),
+    "a profile that is there": (("create", "prod", "-b", "a:1"), "use --force to replace it"),
     "a mistyped profile": (("use", "prd"), "there is no profile prd, did you mean prod?"),
     "a profile that is not there": (("show", "zzz"), "millbeck profile create zzz -b HOST:PORT"),
     "no name": (("use",), "no profile given"),

@@ -81,7 +81,7 @@ def test_times_can_be_told_as_how_long_ago() -> None:
 def test_voters_that_are_not_in_the_log_can_not_change_and_the_way_out_is_named() -> None:
     said = r"kraft\.version 0\..*millbeck feature upgrade --feature kraft"
     with pytest.raises(click.ClickException, match=said), _voters_must_be_in_the_log():
-        raise UnsupportedVersion("The voters can not be changed with kraft.version 0.")
+        raise UnsupportedVersion("The voters cannot be changed with kraft.version 0.")
 
 
 @pytest.mark.parametrize(("finalized", "may_change"), [({}, False), ({"kraft.version": (1, 1)}, True)])

@@ -82,7 +82,7 @@ REFUSED = {
     "not supported": (
         "kafka-acls",
         ("--bootstrap-controller", "c:1", "--list"),
-        "name brokers with --bootstrap-server",
+        "use --bootstrap-server: brokers forward",
     ),
     "a value is missing": ("kafka-console-producer", (*SERVER, "--topic", "t", "--timeout"), "--timeout needs a value"),
 }

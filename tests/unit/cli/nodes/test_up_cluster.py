@@ -104,4 +104,4 @@ def test_usage(fails: Callable[..., str], tmp_path: Path) -> None:
     configs = [NodeConfig(cluster_settings(place, places, host="127.0.0.1")) for place in places]
     format_cluster(environment, str(tmp_path), places, configs)
     assert "holds a cluster of another size" in fails("up", "--nodes", "2", "--data", str(tmp_path), "--port", "0")
-    assert "give their number with --nodes" in fails("up", "--data", str(tmp_path), "--port", "0")
+    assert "give the number of nodes with --nodes" in fails("up", "--data", str(tmp_path), "--port", "0")

@@ -36,6 +36,6 @@ def test_off_is_nowhere() -> None:
 
 @pytest.mark.parametrize("setting", ["9405", "here", "h:x", ":5", "h:70000", "h:-1"])
 def test_what_is_no_address_is_named(setting: str) -> None:
-    with pytest.raises(DefinitionError, match="metrics is 'off' or an address"):
+    with pytest.raises(DefinitionError, match="metrics must be 'off' or an address"):
         address_of(setting)
     assert address_of("[::1]:5") == ("::1", 5)

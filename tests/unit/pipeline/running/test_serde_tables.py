@@ -39,7 +39,7 @@ def test_what_is_right_passes(given: Any) -> None:
         ({"format": "xml"}, "a table with a format"),
         ({"format": "long", "schema": "x"}, "the format long has no 'schema'; there is nothing else"),
         ({"format": "avro", "message": "A"}, "the format avro has no 'message'; there is schema, registry, subject"),
-        ({"format": "avro", "schema": 5}, "schema is a text, not 5"),
+        ({"format": "avro", "schema": 5}, "schema must be a text, not 5"),
         ({"format": "protobuf"}, "needs a schema"),
         ({"format": "json", "registry": "schemas"}, "needs a schema"),
     ],

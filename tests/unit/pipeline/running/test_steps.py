@@ -34,11 +34,11 @@ def test_what_is_right_passes() -> None:
         ({"source": {"topic": "a", "value": {"format": "xml"}}}, "[source] value is the type of a JSON value"),
         ({"sink": {"topic": "b", "key": 5}}, "[sink] key is the type of a JSON value"),
         ({"steps": {"filter": "x"}}, "[[steps]]"),
-        ({"steps": [{"filter": "x", "key": "y"}]}, "step 1 is one of"),
-        ({"steps": [{"filter": "x"}, {"sort": "y"}]}, "step 2 is one of"),
-        ({"steps": [{"filter": 5}]}, "expression of Spark's SQL"),
-        ({"steps": [{"filter": {"a": "b"}}]}, "expression of Spark's SQL"),
-        ({"steps": [{"value": {"a": 5}}]}, "expression of Spark's SQL"),
+        ({"steps": [{"filter": "x", "key": "y"}]}, "step 1 must be one of"),
+        ({"steps": [{"filter": "x"}, {"sort": "y"}]}, "step 2 must be one of"),
+        ({"steps": [{"filter": 5}]}, "expression of Spark SQL"),
+        ({"steps": [{"filter": {"a": "b"}}]}, "expression of Spark SQL"),
+        ({"steps": [{"value": {"a": 5}}]}, "expression of Spark SQL"),
     ],
 )
 def test_what_is_wrong_is_named(given: dict[str, Any], complaint: str) -> None:

@@ -27,9 +27,9 @@ def test_the_order_stays_and_none_is_none() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("TLS_AES_128_GCM_SHA256", "a suite of TLS 1.3"),
-        ("TLS_RSA_WITH_RC4_128_MD5", "not a suite"),
-        ("", "not a suite"),
+        ("TLS_AES_128_GCM_SHA256", "a cipher suite of TLS 1.3"),
+        ("TLS_RSA_WITH_RC4_128_MD5", "not a known cipher suite"),
+        ("", "not a known cipher suite"),
     ],
 )
 def test_others_are_refused_by_name(name: str, reason: str) -> None:

@@ -72,7 +72,7 @@ def test_what_is_wrong_with_a_key_store_is_said(name: str, store: str | None, ke
         (b"-----BEGIN CERTIFICATE-----\n", "no certificate in it"),
         (b"-----BEGIN CERTIFICATE-----\n!!!!\n-----END CERTIFICATE-----\n", "base64"),
         (b"-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n", "cannot be read"),
-        (b"\xfe\xed\xfe\xed\x00", "not all of one"),
+        (b"\xfe\xed\xfe\xed\x00", "truncated"),
     ],
 )
 def test_what_is_no_trust_store(data: bytes, reason: str) -> None:
