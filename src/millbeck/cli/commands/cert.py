@@ -33,10 +33,10 @@ def command() -> None:
 )
 @output_option
 def inspect(sources: tuple[str, ...], password: str | None, output: str) -> None:
-    """Show the certificates in files (PEM, PKCS #12 or JKS), or the one that a port presents. Exit code 1 if one has
-    expired or is not valid yet.
+    """Show the certificates in files (PEM, PKCS #12 or JKS), or the one that a server presents on a port. Exit code 1
+    if one has expired or is not valid yet.
 
-    A port's certificate is shown whether it is trusted or not.
+    The certificate of a port is shown whether or not it is trusted.
 
     \b
     Examples:
@@ -193,7 +193,7 @@ def renew(
 
 
 def certificates_of(source: str, password: str | None) -> Sequence[Certificate]:
-    """Raises `click.ClickException`."""
+    """The certificates of a source. Raises `click.ClickException`."""
     from millbeck.cli.connection_options import file_problem
     from millbeck.security.tls.stores import StoreError, all_certificates
 

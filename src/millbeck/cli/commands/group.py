@@ -228,7 +228,7 @@ def delete(
 @command.command("validate-regex")
 @click.argument("regex")
 def validate_regex(regex: str) -> None:
-    """Check a regular expression that a consumer of the new protocol subscribes by (RE2). Asks no broker.
+    """Check a regular expression (RE2) for a subscription with the consumer protocol. Does not connect to a broker.
 
     
     Examples:

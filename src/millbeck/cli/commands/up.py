@@ -17,7 +17,7 @@ NODES_MAX: Final = 9
 
 
 class UpGroup(Command, click.Group):
-    """Runs nodes itself, and has verbs for the nodes that run."""
+    """A command that runs nodes itself, with subcommands for running nodes."""
 
     command_class = Command
 
@@ -64,7 +64,7 @@ class UpGroup(Command, click.Group):
     type=click.Choice(["fast", "kafka"]),
     default="fast",
     show_default=True,
-    help="With --nodes: failover time: short timeouts (fast) or Kafka's defaults (kafka).",
+    help="With --nodes: the failover time, by short timeouts (fast) or Kafka's defaults (kafka).",
 )
 @click.option(
     "--set",
@@ -99,10 +99,10 @@ def command(
 ) -> None:
     """Run a node without a configuration file: formats storage on first use, then prints how to connect.
 
-    The commands below are for another terminal: they show, stop, kill and start the nodes of --nodes.
+    The commands below are used from another terminal: they show, stop, kill and start the nodes of --nodes.
 
-    Settings come from --set and from KAFKA_… variables; --set wins. Clients are told the address that they connect to,
-    whatever --host is, unless advertised.listeners is set.
+    Settings come from --set and from KAFKA_… variables; --set takes precedence. Unless advertised.listeners is set,
+    each client gets the address it connected to as the broker's address.
 
     \b
     Examples:

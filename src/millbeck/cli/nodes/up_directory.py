@@ -37,13 +37,13 @@ def check_directory(data: str, *, node_count: int, is_secure: bool) -> None:
             raise click.UsageError(f"{data} holds a secured cluster: add --secure, or use another --data")
         if node_count == 1 and is_formatted(node_directory(data, 2)):
             raise click.UsageError(
-                f"{data} holds the nodes of a cluster: give their number with --nodes, or use another --data"
+                f"{data} holds the nodes of a cluster: give the number of nodes with --nodes, or use another --data"
             )
     elif is_secure and (is_single or is_several):
         raise click.UsageError(f"{data} was made without --secure: leave it out, or use another --data")
     elif is_several and node_count == 1:
         raise click.UsageError(
-            f"{data} holds the nodes of a cluster: give their number with --nodes, or use another --data"
+            f"{data} holds the nodes of a cluster: give the number of nodes with --nodes, or use another --data"
         )
 
 

@@ -1,13 +1,13 @@
-"""The authentication of one connection (KIP-43, KIP-152, KIP-368): what each frame before the first request leads to.
+"""The SASL authentication of one connection (KIP-43, KIP-152, KIP-368) as a state machine over its first frames.
 
     INITIAL --ApiVersions--> HANDSHAKE --SaslHandshake--> EXCHANGE --last token--> COMPLETE
        |                                                     ^
        +--------------------SaslHandshake--------------------+
 
-ApiVersions is answered once, and may be left out. After SaslHandshake version 0 the client sends bare tokens, after
-version 1 SaslAuthenticate requests. Anything else ends the connection, with a reply where Kafka sends one. When a
-session expires, the client authenticates again on the same connection, with the same mechanism and as the same
-principal: that is a new `Authentication`, made for the session, which starts at its SaslHandshake.
+ApiVersions is optional and answered once. After SaslHandshake version 0 the client sends bare tokens, after version 1
+SaslAuthenticate requests. Anything else ends the connection, with a reply where Kafka sends one. When a session
+expires, the client authenticates again on the same connection, with the same mechanism and as the same principal: this
+is a new `Authentication` for the session, which starts at SaslHandshake.
 
 `receive` and `resumed` return one `Effect` each; the caller performs it before it passes on the next frame.
 """
@@ -49,7 +49,7 @@ SASL_HANDSHAKE: Final = 17
 API_VERSIONS: Final = 18
 SASL_AUTHENTICATE: Final = 36
 REAUTHENTICATION_INTERVAL_MS: Final = 1000
-"""A session may be renewed once in this time, as in Kafka."""
+"""The minimum time between two re-authentications, as in Kafka."""
 _KERBEROS_TOKEN: Final = 0x60
 _NAMED_SINCE: Final = 3
 _SHOWN_LENGTH_MAX: Final = 40
@@ -63,7 +63,7 @@ class Mechanism:
 
     begin: Callable[[], ServerExchange]
     reauthenticate_ms: int = 0
-    """``connections.max.reauth.ms``; 0: sessions end only with their credential."""
+    """``connections.max.reauth.ms``; 0 means that a session expires only with its credential."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,15 +74,16 @@ class Session:
     mechanism: str
     started_ms: int
     expires_ms: int | None
-    """Both on the monotonic clock."""
+    """Times in milliseconds of the monotonic clock."""
     lifetime_ms: int
-    """What the client is told; 0: unlimited."""
+    """The session lifetime sent to the client; 0 means unlimited."""
 
     def is_expired(self, now_ms: int) -> bool:
         return self.expires_ms is not None and now_ms >= self.expires_ms
 
     def may_renew(self, now_ms: int) -> bool:
-        """Whether a SaslHandshake begins a re-authentication: of limited sessions only, and not at once."""
+        """Whether a SaslHandshake begins a re-authentication: only if the session expires, and not too soon after the
+        last one."""
         return self.expires_ms is not None and now_ms - self.started_ms >= REAUTHENTICATION_INTERVAL_MS
 
 
@@ -144,7 +145,7 @@ class AuthenticationState(Enum):
 
 class Authentication:
     def __init__(self, mechanisms: Mapping[str, Mechanism], *, renewed: Session | None = None) -> None:
-        """``renewed`` is the session of which this is the re-authentication."""
+        """``renewed`` is the session that is re-authenticated, if any."""
         self._mechanisms = mechanisms
         self._renewed = renewed
         self.state = AuthenticationState.INITIAL if renewed is None else AuthenticationState.HANDSHAKE
@@ -155,14 +156,14 @@ class Authentication:
         self._pending: RequestHeader | None = None
 
     def receive(self, frame: bytes, now_ms: int, wall_ms: int) -> Effect:
-        """Take the next frame, without its length."""
+        """Process the next frame, without its length prefix."""
         effect = self._receive(frame, now_ms, wall_ms)
         if isinstance(effect, Fail | Close):
             self.state = AuthenticationState.FAILED
         return effect
 
     def resumed(self, work: Work | Wait, result: Any, now_ms: int, wall_ms: int) -> Effect:
-        """Take the result of the work that `Run` named."""
+        """Process the result of the work of a `Run`."""
         assert self.state is AuthenticationState.EXCHANGE
         effect = self._advance(self._pending, lambda: work.then(result), now_ms, wall_ms)
         if isinstance(effect, Fail):
@@ -207,7 +208,7 @@ class Authentication:
         return Close(f"Unexpected Kafka request of type {APIS[header.api_key].name} during SASL handshake.")
 
     def _api_versions(self, header: RequestHeader, frame: bytes) -> Effect:
-        """A request that is answered with an error may be repeated."""
+        """Answer ApiVersions; after an error response the client may repeat it."""
         api = APIS[API_VERSIONS]
         if 0 <= header.api_version <= api.max_version:
             try:
@@ -317,7 +318,7 @@ class Authentication:
 
     @staticmethod
     def _failed(header: RequestHeader | None, text: str, reason: str) -> Fail:
-        """There is no reply to a bare token."""
+        """Fail the authentication; a bare token gets no response."""
         if header is None:
             return Fail(reason=reason)
         response = SaslAuthenticateResponse(error_code=SaslAuthenticationFailed.code, error_message=text)

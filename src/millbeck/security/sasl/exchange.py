@@ -1,8 +1,8 @@
-"""What the mechanisms of SASL have in common: one exchange of tokens, on the server's side and on the client's.
+"""The interfaces of SASL mechanisms: one exchange of tokens, on the server's side and on the client's.
 
 A `ServerExchange` gets the client's tokens one after the other and answers each with a `Challenge`, the last one with
-`Completed`. What is too slow for the event loop it returns as `Work`, and gets the result back: every step stays
-synchronous, and the simulator runs the same code.
+`Completed`. Steps that are too slow for the event loop are returned as `Work`, and their result is passed back. So
+every step stays synchronous, and the simulator runs the same code.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class AuthenticationFailed(Exception):
 
 
 class InvalidToken(Exception):
-    """Authentication failed, and the client is told a text that is the same for every reason; this one is logged."""
+    """Authentication failed; the message is only logged, and the client gets a message without the reason."""
 
 
 class ServerNotTrusted(Exception):
-    """The server's answer is wrong: it may not be the broker it claims to be. On the client's side only."""
+    """On the client's side: the server's response is wrong, so it may not be the expected broker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class ClientExchange(Protocol):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the server has proved what the mechanism lets it prove."""
+        """Whether the exchange is complete, including the server's proof if the mechanism has one."""
 
     def begin(self) -> bytes: ...
 
@@ -93,7 +93,7 @@ class ClientExchange(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ClientWork:
-    """As `Work`, for a client: ``then`` returns the next token."""
+    """Like `Work`, for a client: ``then`` returns the next token."""
 
     job: Callable[..., Any]
     arguments: tuple[Any, ...] = field(repr=False)
