@@ -16,6 +16,7 @@ from millbeck.security.acls import AccessControlEntry
 from millbeck.security.authorizer import Operation, PatternType, Permission, ResourceType
 from millbeck.server.requests.authentication import SaslListener
 from millbeck.simulation.cluster import PORT, SimCluster
+from tests.fixtures.identity_provider import AUDIENCE, ISSUER, Provider
 
 JAAS = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required "
@@ -92,7 +93,7 @@ def principals(cluster: SimCluster, *, of_controllers: bool) -> set[str]:
     }
 
 
-async def use(cluster: SimCluster, environment: Environment) -> None:
+async def use(cluster: SimCluster, environment: Environment, client: Callable[..., dict[str, str]] = client) -> None:
     """A transaction's records are read by a group, while a node after the other is killed: followers, coordinators,
     the active controller and forwarding brokers find each other again."""
     async with Admin(client(cluster, "admin"), environment=environment) as admin:
@@ -140,6 +141,60 @@ def test_a_cluster_works_through_logins_of_all_its_nodes(is_combined: bool) -> N
         assert sum(each.expired + each.reauthentication_failed for each in sessions) == 0
 
     in_cluster(scenario, is_combined=is_combined)
+
+
+TOKENS = {
+    "sasl.oauthbearer.token.endpoint.url": "http://idp:8080/token",
+    "sasl.oauthbearer.client.credentials.client.secret": "secret",
+}
+"""Where nodes and clients get tokens; whoever asks is who the token is about."""
+OAUTH = {
+    "sasl.enabled.mechanisms": "OAUTHBEARER",
+    "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
+    "sasl.mechanism.controller.protocol": "OAUTHBEARER",
+    "sasl.oauthbearer.jwks.endpoint.url": "http://idp:8080/jwks",
+    "sasl.oauthbearer.expected.issuer": ISSUER,
+    "sasl.oauthbearer.expected.audience": AUDIENCE,
+    "sasl.oauthbearer.client.credentials.client.id": "node",
+    "org.apache.kafka.sasl.oauthbearer.allowed.urls": "http://idp:8080/jwks,http://idp:8080/token",
+    **TOKENS,
+}
+
+
+def client_with_token(cluster: SimCluster, user: str, **others: str) -> dict[str, str]:
+    settings = client(cluster, user, **others)
+    del settings["sasl.username"], settings["sasl.password"]
+    own = {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.client.credentials.client.id": user}
+    return settings | TOKENS | own
+
+
+def test_a_cluster_works_through_logins_with_tokens() -> None:
+    """The identity provider starts after the nodes, and is away for longer than a session."""
+    cluster = SimCluster(3, settings=SETTINGS | OAUTH)
+    providers: list[Provider] = []
+
+    async def provide(environment: Environment) -> None:
+        providers.append(Provider(environment, lifetime_s=20))
+        await providers[0].serve()
+        await asyncio.Event().wait()
+
+    async def whole(environment: Environment) -> None:
+        cluster.start_all()
+        await asyncio.sleep(2)
+        cluster.world.node("idp").start(provide)
+        await use(cluster, environment, client_with_token)
+        assert principals(cluster, of_controllers=True) == {"User:node"}
+        providers[0].behaviour = "silent"
+        await asyncio.sleep(30)
+        providers[0].behaviour = "well"
+        async with Admin(client_with_token(cluster, "admin"), environment=environment) as admin:
+            (await admin.create_topics([NewTopic(name="u", replication_factor=3)], timeout_s=120)).all()
+            await asyncio.sleep(10)
+            assert len((await admin.describe_topics(["u"]))["u"].partitions[0].in_sync) == 3
+        assert cluster.unexpected_errors() == {}
+
+    with cluster.world as world:
+        world.run(whole, limit_s=400)
 
 
 def test_what_a_broker_forwards_is_decided_for_its_client() -> None:

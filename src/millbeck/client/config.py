@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Self
 
 from millbeck.client.addresses import parse_addresses
-from millbeck.client.tls_options import ClientTlsOptions
+from millbeck.client.oauth.options import ClientOauthOptions
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.option_layers import ConfigLayers
 from millbeck.kernel.options import (
@@ -37,7 +37,7 @@ CLIENT: Final = Scope.CLIENT
 MINUTE_MS: Final = 60_000
 
 
-class ClientConfig(ClientTlsOptions):
+class ClientConfig(ClientOauthOptions):
     """Settings common to all clients."""
 
     bootstrap_servers = option(
@@ -143,8 +143,8 @@ class ClientConfig(ClientTlsOptions):
         STRING,
         None,
         scope=CLIENT,
-        doc="How this client logs in: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. There is no default: Kafka's, GSSAPI, is "
-        "not available.",
+        doc="How this client logs in: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. There is no default: "
+        "Kafka's, GSSAPI, is not available.",
     )
     sasl_mechanisms = option("sasl.mechanisms", STRING, None, scope=CLIENT, doc="librdkafka's name for sasl.mechanism.")
     sasl_username = option("sasl.username", STRING, None, scope=CLIENT, doc="The user for PLAIN and SCRAM.")

@@ -37,6 +37,7 @@ from millbeck.wire.messages.metadata import ApiVersionsResponse
 
 if TYPE_CHECKING:
     from millbeck.client.sasl import SaslCredentials
+    from millbeck.security.sasl.exchange import ClientExchange
 
 R = TypeVar("R")
 
@@ -99,11 +100,13 @@ class Connection(asyncio.Protocol):
 
         try:
             async with asyncio.timeout(settings.connect_timeout_s):
+                # First of all: while a token is fetched, a broker would wait for the authentication in vain.
+                exchange = None if settings.sasl is None else await settings.sasl.begin()
                 await network.connect(make, host=address.host, port=address.port, tls=settings.tls)
                 assert connection is not None
                 await connection._negotiate()
-                if settings.sasl is not None:
-                    await connection._authenticate(settings.sasl)
+                if settings.sasl is not None and exchange is not None:
+                    await connection._authenticate(settings.sasl, exchange)
         except BaseException as error:
             if connection is not None:
                 connection.close()
@@ -112,7 +115,7 @@ class Connection(asyncio.Protocol):
                 raise ConnectFailed(f"no connection to {address} within {timeout_ms} ms") from error
             if isinstance(error, OSError):
                 raise ConnectFailed(f"no connection to {address}: {_reason_of(error, settings)}") from error
-            if isinstance(error, Disconnected):
+            if isinstance(error, Disconnected) and connection is not None:
                 raise ConnectFailed(_closed_early(address, settings, connection)) from error
             raise
         return connection
@@ -137,11 +140,9 @@ class Connection(asyncio.Protocol):
 
     # authentication
 
-    async def _authenticate(self, credentials: SaslCredentials) -> None:
+    async def _authenticate(self, credentials: SaslCredentials, exchange: ClientExchange) -> None:
         from millbeck.client.sasl import authenticate
 
-        exchange = await credentials.begin()
-        # Not before: a token may have to be fetched first, and requests go on meanwhile.
         self._held = []
 
         async def ask(message: object, response: type[R], *, version_min: int = 0) -> R:
@@ -161,7 +162,8 @@ class Connection(asyncio.Protocol):
     async def _authenticate_again(self, credentials: SaslCredentials) -> None:
         try:
             async with asyncio.timeout(self.settings.connect_timeout_s):
-                await self._authenticate(credentials)
+                # Requests go on while a token is fetched.
+                await self._authenticate(credentials, await credentials.begin())
         except TimeoutError:
             self._end(Disconnected(f"{self.address} did not answer the re-authentication in time"))
         except Exception as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from millbeck.client.config import ClientConfig
 from millbeck.client.errors import UnsupportedByBroker
@@ -22,6 +22,7 @@ from millbeck.kernel.errors import (
     from_code,
 )
 from millbeck.security.sasl.exchange import (
+    OAUTHBEARER,
     PLAIN,
     SCRAM_SHA_256,
     SCRAM_SHA_512,
@@ -42,9 +43,12 @@ from millbeck.wire.messages.authentication import (
     SaslHandshakeResponse,
 )
 
+if TYPE_CHECKING:
+    from millbeck.client.oauth.settings import TokenSettings
+
 R = TypeVar("R")
 
-MECHANISMS: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512)
+MECHANISMS: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
 RENEWED_AFTER: Final = (0.85, 0.95)
 """The range of the fraction of its lifetime after which a session is renewed; chosen at random, as in Java's client, so
 that many clients do not authenticate at the same time."""
@@ -73,6 +77,8 @@ class SaslCredentials:
     """The user in messages, such as ``user alice``."""
     settings: str
     """The settings named in the message when the login is refused."""
+    subject: Callable[[], str | None]
+    """The name of its principal, None while it is not known: with tokens, before the first one."""
 
     def renewal_s(self, lifetime_ms: int) -> float:
         """The time after which to authenticate again, in seconds."""
@@ -157,6 +163,29 @@ def password_credentials(
         randomness=environment.randomness,
         who=f"{'token' if is_token else 'user'} {user}",
         settings=settings,
+        subject=lambda: user,
+    )
+
+
+def oauth_credentials(environment: Environment, settings: TokenSettings) -> SaslCredentials:
+    """Credentials for OAUTHBEARER."""
+    # Imported late: most clients have no tokens.
+    from millbeck.client.oauth.token_source import TokenSource
+    from millbeck.security.sasl.oauthbearer import OauthClient
+
+    source = TokenSource(environment, settings)
+
+    async def begin() -> ClientExchange:
+        return OauthClient(await source.token(), settings.extensions)
+
+    return SaslCredentials(
+        mechanism=OAUTHBEARER,
+        begin=begin,
+        in_thread=environment.threads.run,
+        randomness=environment.randomness,
+        who=settings.who,
+        settings="sasl.oauthbearer.*, and the log of the broker",
+        subject=lambda: source.subject,
     )
 
 
@@ -173,17 +202,18 @@ def jaas_credentials(environment: Environment, mechanism: str, entry: JaasEntry,
 def client_credentials(config: ClientConfig, environment: Environment) -> SaslCredentials:
     """The credentials of a client whose ``security.protocol`` has SASL; raises `InvalidConfig` naming the setting."""
     mechanism = _mechanism(config)
-    jaas = config.sasl_jaas_config
-    if jaas is not None:
-        setting = ClientConfig.sasl_jaas_config.name
+    setting = ClientConfig.sasl_jaas_config.name
+    entry = _jaas_entry(config, mechanism, setting)
+    if mechanism == OAUTHBEARER:
+        from millbeck.client.oauth.settings import token_settings
+        from millbeck.security.oauth.access import EVERYTHING
+
+        options = {} if entry is None else entry.options
+        read = token_settings(lambda declared: getattr(config, declared.attribute), options, EVERYTHING)
+        return oauth_credentials(environment, read)
+    if entry is not None:
         if config.sasl_username is not None or config.sasl_password is not None:
             raise InvalidConfig(f"{setting}: set either it, or sasl.username and sasl.password")
-        entry = parse_jaas(jaas.reveal(), setting)
-        if entry.module is not LOGIN_MODULES[mechanism]:
-            raise InvalidConfig(
-                f"{setting}: {entry.module.value} cannot be used with sasl.mechanism={mechanism}: use "
-                f"{LOGIN_MODULES[mechanism].value}"
-            )
         return jaas_credentials(environment, mechanism, entry, setting)
     if not config.sasl_username or config.sasl_password is None:
         missing = "sasl.username" if not config.sasl_username else "sasl.password"
@@ -198,6 +228,18 @@ def client_credentials(config: ClientConfig, environment: Environment) -> SaslCr
         config.sasl_password.reveal(),
         settings="sasl.username and sasl.password",
     )
+
+
+def _jaas_entry(config: ClientConfig, mechanism: str, setting: str) -> JaasEntry | None:
+    if config.sasl_jaas_config is None:
+        return None
+    entry = parse_jaas(config.sasl_jaas_config.reveal(), setting)
+    if entry.module is not LOGIN_MODULES[mechanism]:
+        raise InvalidConfig(
+            f"{setting}: {entry.module.value} cannot be used with sasl.mechanism={mechanism}: use "
+            f"{LOGIN_MODULES[mechanism].value}"
+        )
+    return entry
 
 
 def _mechanism(config: ClientConfig) -> str:

@@ -50,13 +50,13 @@ def test_an_answer_however_it_is_framed(behaviour: str) -> None:
 def test_a_form_is_posted() -> None:
     async def scenario(environment: Environment, provider: Provider) -> None:
         location = parse_location("http://localhost:8080/token?a=b", "test", EVERYTHING)
-        headers = {"Authorization": "Basic abc"}
+        headers = {"Authorization": "Other abc"}
         await http_request(
             environment.network, location, tls=None, limits=LIMITS, form="grant_type=x&a=%20", headers=headers
         )
         assert provider.asked == ["/token?a=b"]
         assert provider.forms == [{"grant_type": "x", "a": " "}]
-        assert provider.headers[0]["authorization"] == "Basic abc"
+        assert provider.headers[0]["authorization"] == "Other abc"
         assert provider.headers[0]["content-type"] == "application/x-www-form-urlencoded"
 
     run(scenario)

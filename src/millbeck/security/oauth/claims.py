@@ -38,17 +38,17 @@ class AcceptedToken:
 
 def check_claims(claims: Mapping[str, Any], rules: ClaimRules, now_ms: int) -> AcceptedToken:
     """Raises `TokenRefused` with the claim at fault."""
-    expires_ms = _time_ms(claims, "exp")
+    expires_ms = time_claim_ms(claims, "exp")
     if expires_ms is None:
         raise TokenRefused("the claim exp is missing: a token must expire")
     if now_ms - rules.clock_skew_ms >= expires_ms:
         raise TokenRefused(f"the token has expired {_ago(now_ms - expires_ms)}")
-    issued_ms = _time_ms(claims, "iat")
+    issued_ms = time_claim_ms(claims, "iat")
     if issued_ms is None and rules.requires_issue_time:
         raise TokenRefused("the claim iat is missing")
     if issued_ms is not None and issued_ms > expires_ms:
         raise TokenRefused("the token expires before it was issued")
-    not_before_ms = _time_ms(claims, "nbf")
+    not_before_ms = time_claim_ms(claims, "nbf")
     if not_before_ms is not None:
         if now_ms + rules.clock_skew_ms < not_before_ms:
             raise TokenRefused("the token is not valid yet (nbf): compare the clocks of broker and identity provider")
@@ -97,7 +97,8 @@ def _subject(claims: Mapping[str, Any], name: str) -> str:
     return subject
 
 
-def _time_ms(claims: Mapping[str, Any], name: str) -> int | None:
+def time_claim_ms(claims: Mapping[str, Any], name: str) -> int | None:
+    """A time in milliseconds; None if it is not there. Raises `TokenRefused`."""
     seconds = claims.get(name)
     if seconds is None:
         return None

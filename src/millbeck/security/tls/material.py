@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from millbeck.kernel.environment import OpenMode
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.tls import TLS_VERSIONS, PeerCertificate, TlsContext, TlsSettings, TlsUnusable
+from millbeck.kernel.whole_file import read_whole_file
 from millbeck.security.tls.cipher_suites import openssl_ciphers
 from millbeck.security.tls.stores import (
     STORE_BYTES_MAX,
@@ -75,14 +75,7 @@ class StoreFiles:
             return None
 
     def _content(self, path: str) -> bytes:
-        file = self._files.open(path, OpenMode.READ)
-        try:
-            size = file.size()
-            if size > STORE_BYTES_MAX:
-                raise OSError(f"it has {size} bytes, a store has at most {STORE_BYTES_MAX}")
-            return file.read(size, 0) if size else b""
-        finally:
-            file.close()
+        return read_whole_file(self._files, path, bytes_max=STORE_BYTES_MAX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

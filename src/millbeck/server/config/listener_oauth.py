@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.options import Option
@@ -23,6 +23,9 @@ from millbeck.server.config.sections.oauth import (
     OauthServerOptions,
 )
 from millbeck.server.config.sections.sasl import SaslOptions
+
+if TYPE_CHECKING:
+    from millbeck.client.oauth.settings import TokenSettings
 
 _PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer"
 VALIDATOR_HANDLER: Final = f"{_PACKAGE}.OAuthBearerValidatorCallbackHandler"
@@ -109,6 +112,19 @@ def oauth_settings(
         )
     check_installed(SaslOptions.enabled_mechanisms.name)
     return OauthSettings(keys=_endpoint(read, url, jaas, allowed), rules=_rules(read))
+
+
+def peer_tokens(read: Read, jaas: Mapping[str, str], static: Mapping[str, str]) -> TokenSettings:
+    """Where this node's own tokens come from. Raises `InvalidConfig`."""
+    from millbeck.client.oauth.settings import token_settings
+    from millbeck.server.config.broker_options import BROKER_OPTIONS
+
+    def read_client_option(declared: Option[Any]) -> Any:
+        """By the broker's declaration of the same name; what only clients have keeps its default."""
+        option = BROKER_OPTIONS.by_name.get(declared.name)
+        return declared.default if option is None else read(option)
+
+    return token_settings(read_client_option, jaas, allowed_by(static))
 
 
 def _check_validator(name: str) -> None:

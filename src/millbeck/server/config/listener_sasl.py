@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from millbeck.kernel.errors import InvalidConfig
@@ -20,6 +21,7 @@ from millbeck.server.config.sections.sasl import SaslOptions
 from millbeck.server.config.sections.sockets import SocketOptions
 
 if TYPE_CHECKING:
+    from millbeck.client.oauth.settings import TokenSettings
     from millbeck.server.config.listener_oauth import OauthSettings
 
 
@@ -34,6 +36,8 @@ class MechanismSettings:
     """PLAIN: passwords are checked against the users' SCRAM credentials."""
     oauth: OauthSettings | None = None
     """OAUTHBEARER: which tokens are accepted; None for a node's own logins."""
+    tokens: TokenSettings | None = None
+    """OAUTHBEARER: where a node's own tokens come from; None on a listener."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +76,17 @@ def listener_sasl(
     )
 
 
-def peer_credentials(listener: str, mechanism: str, texts: Mapping[str, str], setting: str) -> MechanismSettings:
+def peer_credentials(
+    listener: str, mechanism: str, texts: Mapping[str, str], setting: str, *, static: Mapping[str, str]
+) -> MechanismSettings:
     """The settings by which this node logs in to a listener of another node; ``setting`` names the mechanism."""
     settings = _mechanism(mechanism, listener, texts, setting, is_server=False)
+    if mechanism == OAUTHBEARER:
+        from millbeck.server.config.listener_oauth import peer_tokens
+
+        read = partial(_value, texts=texts, listener=listener, mechanism=OAUTHBEARER)
+        jaas = {} if settings.jaas is None else settings.jaas.options
+        return replace(settings, tokens=peer_tokens(read, jaas, static))
     options = {} if settings.jaas is None else settings.jaas.options
     if not options.get("username") or "password" not in options:
         raise InvalidConfig(

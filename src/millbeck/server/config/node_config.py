@@ -174,7 +174,8 @@ class NodeConfig:
         named_by = (
             SaslOptions.mechanism_controller_protocol if is_controllers else SaslOptions.mechanism_inter_broker_protocol
         )
-        return peer_credentials(listener, mechanism, {**self.texts, **self._dynamic}, named_by.name)
+        texts = {**self.texts, **self._dynamic}
+        return peer_credentials(listener, mechanism, texts, named_by.name, static=self.texts)
 
     @property
     def token_secret(self) -> str:

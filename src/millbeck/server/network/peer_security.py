@@ -26,9 +26,13 @@ class PeerSecurity:
 
     tls: TlsSource | None = None
     sasl: SaslCredentials | None = None
-    principal: Principal = ANONYMOUS
-    """The principal of this node on that listener, as far as it is known; with TLS alone it comes from the certificate.
-    """
+
+    @property
+    def principal(self) -> Principal:
+        """The principal of this node on that listener, as far as it is known; with TLS alone it comes from the
+        certificate, with OAUTHBEARER from the first token."""
+        subject = None if self.sasl is None else self.sasl.subject()
+        return ANONYMOUS if subject is None else Principal(USER_TYPE, subject)
 
 
 NO_SECURITY = PeerSecurity()
@@ -77,12 +81,11 @@ class NodePeers:
         if not protocol.startswith("SASL"):
             return PeerSecurity(tls=tls)
         # Imported late: a node without SASL starts faster without it.
-        from millbeck.client.sasl import jaas_credentials
+        from millbeck.client.sasl import jaas_credentials, oauth_credentials
 
         settings = self._config.peer_sasl(listener, mechanism)
+        if settings.tokens is not None:
+            return PeerSecurity(tls=tls, sasl=oauth_credentials(self._environment, settings.tokens))
         assert settings.jaas is not None
-        return PeerSecurity(
-            tls=tls,
-            sasl=jaas_credentials(self._environment, mechanism, settings.jaas, settings.jaas_setting),
-            principal=Principal(USER_TYPE, settings.jaas.options["username"]),
-        )
+        credentials = jaas_credentials(self._environment, mechanism, settings.jaas, settings.jaas_setting)
+        return PeerSecurity(tls=tls, sasl=credentials)

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from millbeck.client.http import BODY_BYTES_MAX, HttpFailed, HttpLimits, http_request
-from millbeck.kernel.environment import OpenMode
 from millbeck.kernel.errors import InvalidConfig
+from millbeck.kernel.whole_file import read_whole_file
 from millbeck.security.oauth.key_refresh import KeyRefresh
 from millbeck.security.oauth.keys import KeySet, parse_key_set
 
@@ -49,7 +49,7 @@ class ProviderKeys:
         self._tls = _tls_of(broker, endpoint)
         self._fetching: asyncio.Future[None] | None = None
         self._wanted = asyncio.Event()
-        self._wanted.set()
+        self._last_error = ""
 
     @property
     def known(self) -> KeySet | None:
@@ -94,9 +94,13 @@ class ProviderKeys:
             self.refresh.failed(self._now_ms())
             reason = str(error) if isinstance(error, FetchFailed) else repr(error)
             kept = "; those fetched before stay" if self.known is not None else ": tokens cannot be verified"
-            log.error("no keys from sasl.oauthbearer.jwks.endpoint.url=%s: %s%s", self.address, reason, kept)
+            # Told once, and not at each attempt.
+            level = logging.DEBUG if reason == self._last_error else logging.ERROR
+            self._last_error = reason
+            log.log(level, "no keys from sasl.oauthbearer.jwks.endpoint.url=%s: %s%s", self.address, reason, kept)
         else:
             self._report(keys)
+            self._last_error = ""
             self.refresh.fetched(keys, self._now_ms())
         finally:
             self._fetching = None
@@ -125,14 +129,7 @@ class ProviderKeys:
 
     def _read_file(self, path: str) -> bytes:
         try:
-            file = self._broker.environment.files.open(path, OpenMode.READ)
-            try:
-                size = file.size()
-                if size > BODY_BYTES_MAX:
-                    raise FetchFailed(f"the file is longer than {BODY_BYTES_MAX} bytes")
-                return file.read(size, 0) if size else b""
-            finally:
-                file.close()
+            return read_whole_file(self._broker.environment.files, path, bytes_max=BODY_BYTES_MAX)
         except OSError as error:
             raise FetchFailed(f"the file cannot be read: {error.strerror or error}") from error
 

@@ -62,6 +62,24 @@ def test_a_broker_needs_no_users_of_the_controllers_listener() -> None:
     assert peers(dict(ONLY_BROKER)).controllers.principal == Principal("User", "node")
 
 
+OAUTH: dict[str, str | None] = {
+    "sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER",
+    "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
+    "sasl.oauthbearer.jwks.endpoint.url": "https://idp/jwks",
+    "sasl.oauthbearer.token.endpoint.url": "https://idp/token",
+    "org.apache.kafka.sasl.oauthbearer.allowed.urls": "https://idp/jwks,https://idp/token",
+    "listener.name.in.oauthbearer.sasl.oauthbearer.client.credentials.client.id": "node",
+    "listener.name.in.oauthbearer.sasl.oauthbearer.client.credentials.client.secret": "s3cret",
+    "listener.name.in.scram-sha-512.sasl.jaas.config": None,
+}
+
+
+def test_a_node_with_tokens_is_nobody_before_the_first_one() -> None:
+    security = peers(OAUTH).brokers
+    assert security.sasl is not None
+    assert (security.sasl.mechanism, security.sasl.who, security.principal) == ("OAUTHBEARER", "client node", ANONYMOUS)
+
+
 def test_without_sasl_nodes_are_anonymous() -> None:
     security = peers({"listener.security.protocol.map": "IN:PLAINTEXT,CTL:PLAINTEXT"})
     assert (security.brokers.sasl, security.brokers.principal) == (None, ANONYMOUS)
@@ -99,6 +117,14 @@ REFUSED: dict[str, tuple[dict[str, str | None], str]] = {
     "no password": (
         {"listener.name.ctl.plain.sasl.jaas.config": f'{PLAIN} username="node" user_node="node-secret";'},
         "listener.name.ctl.plain.sasl.jaas.config: username and password must be set",
+    ),
+    "no list of addresses for tokens": (
+        {**OAUTH, "org.apache.kafka.sasl.oauthbearer.allowed.urls": "https://idp/jwks"},
+        "https://idp/token for configuration sasl.oauthbearer.token.endpoint.url: The URL cannot be accessed",
+    ),
+    "nowhere to get tokens": (
+        {**OAUTH, "sasl.oauthbearer.token.endpoint.url": None},
+        "sasl.oauthbearer.token.endpoint.url is not set",
     ),
     "a mechanism others cannot use": (
         {"listener.name.in.sasl.enabled.mechanisms": "PLAIN"},

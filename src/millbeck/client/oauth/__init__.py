@@ -1,0 +1,1 @@
+"""OAUTHBEARER on the client's side: settings, and the tokens they lead to."""
