@@ -15,7 +15,7 @@ from millbeck.kernel.environment import Environment
 from millbeck.registry.compatibility import messages_of, problems_between
 from millbeck.registry.decision import Decision
 from millbeck.registry.errors import InvalidSchema, SchemaTooLarge, StoreTimeout, SubjectNotFound, VersionNotFound
-from millbeck.registry.formats.interface import Form, Imported, ParsedSchema, Policy, SchemaFormat
+from millbeck.registry.formats.interface import BASE64_TEXT, Form, Imported, ParsedSchema, Policy, SchemaFormat
 from millbeck.registry.instance import Instance
 from millbeck.registry.registering import (
     Checked,
@@ -159,6 +159,12 @@ class SchemaService:
         if form != other.value:
             return version.schema.text
         return await self._off_loop((await self.parsed_version(version)).text, other)
+
+    async def text_for(self, sent: Schema, version: Version, form: str) -> str:
+        """The text in an answer to who sent a schema: a client that sends descriptors keeps what is answered as one."""
+        if not form and sent.schema_type == PROTOBUF and BASE64_TEXT.match(sent.text):
+            form = Form.SERIALIZED.value
+        return await self.text(version, form)
 
     # registering
 

@@ -48,12 +48,11 @@ async def lookup(request: Request) -> Answer:
     deleted = request.flag("deleted")
     if not request.service.state.versions(request.subject, deleted=deleted):
         raise SubjectNotFound(f"Subject '{request.subject}' not found.")
-    found = await request.service.lookup(
-        request.subject, request.schema(request.body()), normalize=request.flag("normalize"), deleted=deleted
-    )
+    sent = request.schema(request.body())
+    found = await request.service.lookup(request.subject, sent, normalize=request.flag("normalize"), deleted=deleted)
     if found is None:
         raise SchemaNotFound("Schema not found")
-    return Answer(version_members(found, await request.service.text(found, request.text("format"))))
+    return Answer(version_members(found, await request.service.text_for(sent, found, request.text("format"))))
 
 
 @CALLS.call("DELETE", "/subjects/{subject}", parameters={"permanent": FLAG}, writes=True)
@@ -103,16 +102,16 @@ async def versions(request: Request) -> Answer:
 async def register(request: Request) -> Answer:
     """Register a schema; the same one has the same id."""
     body = request.body()
+    sent = request.schema(body)
     version, offset = await request.service.register(
         request.own_subject,
-        request.schema(body),
+        sent,
         normalize=request.flag("normalize"),
         schema_id=request.optional_number(body, "id"),
         version=request.optional_number(body, "version"),
     )
-    members = version_members(version)
-    shown: Json = {name: members[name] for name in ("id", "version", "guid")}
-    return Answer({**shown, **version.schema.members()}, offset)
+    members = version_members(version, await request.service.text_for(sent, version, request.text("format")))
+    return Answer({name: value for name, value in members.items() if name not in ("subject", "deleted")}, offset)
 
 
 @CALLS.call(

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Final
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -21,12 +19,10 @@ from millbeck.client.schemas.errors import SchemaTooLarge as TextTooLarge
 from millbeck.client.schemas.proto_tokens import ProtoLimits
 from millbeck.client.schemas.protoc import compiled
 from millbeck.registry.errors import InvalidSchema, SchemaTooLarge
-from millbeck.registry.formats.interface import Form, Imported, Incompatibility, Limits, Policy, Roles
+from millbeck.registry.formats.interface import BASE64_TEXT, Form, Imported, Incompatibility, Limits, Policy, Roles
 from millbeck.registry.formats.protobuf.compatibility import problems_reading
 from millbeck.registry.formats.protobuf.files import ProtoFiles
 from millbeck.registry.formats.protobuf.printing import printed
-
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*\Z")
 
 
 class ProtobufSchema:
@@ -86,7 +82,7 @@ class ProtobufFormat:
 
     def _as_proto(self, text: str, imports: list[tuple[str, str]]) -> str:
         """The text itself, or what a descriptor in base64 says."""
-        if len(text) > self._limits.text_length_max or not _BASE64.match(text):
+        if len(text) > self._limits.text_length_max or not BASE64_TEXT.match(text):
             return text
         file = FileDescriptorProto()
         try:
