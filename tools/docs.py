@@ -63,6 +63,7 @@ def configuration() -> Iterator[str]:
     from millbeck.client.admin import AdminConfig
     from millbeck.client.consumer import ConsumerConfig
     from millbeck.client.producer import ProducerConfig
+    from millbeck.client.schemas.settings import SerdeConfig
     from millbeck.server.config import BROKER_OPTIONS, GROUP_OPTIONS
     from millbeck.storage.config import TOPIC_OPTIONS
 
@@ -99,6 +100,8 @@ def configuration() -> Iterator[str]:
     for title, section in (("Producers", ProducerConfig), ("Consumers", ConsumerConfig)):
         yield from ("", f"### {title}", "")
         yield from _options_table([option for option in section.options if option.name not in common])
+    yield from ("", "### Serializers with a schema registry", "")
+    yield from _options_table(SerdeConfig.options)
 
 
 def _options_table(options: Iterable[Any], *, has_default_of_brokers: bool = False) -> Iterator[str]:

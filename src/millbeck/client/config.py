@@ -161,7 +161,7 @@ class ClientConfig(ClientOauthOptions):
     @classmethod
     def parse(cls, settings: Mapping[str, Value]) -> Self:
         """Parse settings into typed values; raises `InvalidConfig` naming the setting."""
-        texts = {name: text for name, value in settings.items() if (text := _text_of(name, value)) is not None}
+        texts = {name: text for name, value in settings.items() if (text := text_of(name, value)) is not None}
         declared = {known.name for known in cls.options}
         for name in texts:
             if name not in declared:
@@ -175,7 +175,7 @@ class ClientConfig(ClientOauthOptions):
         """Raise `InvalidConfig` for settings that are inconsistent with each other."""
 
 
-def _text_of(name: str, value: Value) -> str | None:
+def text_of(name: str, value: Value) -> str | None:
     """Convert a Python value (number, boolean, list) to text; None means not set."""
     if value is None or isinstance(value, str):
         return value

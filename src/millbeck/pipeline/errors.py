@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from millbeck.client.schemas import errors as schemas
+
 
 class PipelineError(Exception):
     """A pipeline cannot continue; the message is for its user."""
@@ -47,15 +49,15 @@ class TopologyError(PipelineError):
     """A topology is inconsistent, or asks for something that Spark cannot do."""
 
 
-class BadRecord(PipelineError):
+class BadRecord(PipelineError, schemas.BadRecord):
     """A record could not be decoded by its serde, and ``bad_records`` is ``fail``."""
 
 
-class SchemaError(PipelineError):
+class SchemaError(PipelineError, schemas.SchemaError):
     """A schema is invalid, missing, or not suitable for its use."""
 
 
-class UnknownSchema(SchemaError):
+class UnknownSchema(SchemaError, schemas.UnknownSchema):
     """A registry has no schema with this id or subject."""
 
 

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar, TypeVarTuple, Unpack
 
+from millbeck.client.schemas.model import BASE64_TEXT
 from millbeck.kernel.environment import Environment
 from millbeck.registry.compatibility import messages_of, problems_between
 from millbeck.registry.decision import Decision
 from millbeck.registry.errors import InvalidSchema, SchemaTooLarge, StoreTimeout, SubjectNotFound, VersionNotFound
-from millbeck.registry.formats.interface import BASE64_TEXT, Form, Imported, ParsedSchema, Policy, SchemaFormat
+from millbeck.registry.formats.interface import Form, Imported, ParsedSchema, Policy, SchemaFormat
 from millbeck.registry.instance import Instance
 from millbeck.registry.registering import (
     Checked,

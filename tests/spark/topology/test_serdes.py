@@ -12,8 +12,8 @@ pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
 from pyspark.sql import functions as sf
 
+from millbeck.client.schemas.model import AVRO, MemorySchemas, Schema
 from millbeck.pipeline.errors import SchemaError, TopologyError
-from millbeck.pipeline.formats.schemas import AVRO, MemorySchemas, Schema
 from millbeck.pipeline.topology.serdes import (
     Serde,
     avro,

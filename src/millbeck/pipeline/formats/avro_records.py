@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import fastavro
 
+from millbeck.client.schemas.model import AVRO, Schema
 from millbeck.pipeline.errors import BadRecord, SchemaError
-from millbeck.pipeline.formats.schemas import AVRO, Schema
 
 _PARSED_MAX: Final = 256
 _KEPT_LOGICAL: Final = "decimal"

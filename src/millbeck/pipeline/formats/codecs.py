@@ -9,20 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
 
-from millbeck.pipeline.errors import BadRecord, SchemaError, UnknownSchema
+from millbeck.client.schemas import errors as schemas
+from millbeck.client.schemas.descriptors import indexes_of
+from millbeck.client.schemas.model import Schema, SchemaRegistry
+from millbeck.client.schemas.wire_format import add_message_indexes, framed, split_message_indexes, unframed
+from millbeck.pipeline.errors import BadRecord, SchemaError
 from millbeck.pipeline.formats import avro_types, protobuf_types
 from millbeck.pipeline.formats.avro_records import AvroReader, AvroWriter, parsed
 from millbeck.pipeline.formats.columns import ColumnTypes
 from millbeck.pipeline.formats.protobuf_records import (
     ProtobufReader,
     ProtobufWriter,
-    indexes_of,
     message_at,
     message_of,
 )
 from millbeck.pipeline.formats.schema_files import compiled_proto
-from millbeck.pipeline.formats.schemas import Schema, SchemaRegistry
-from millbeck.pipeline.formats.wire_format import add_message_indexes, framed, split_message_indexes, unframed
 
 T = TypeVar("T")
 
@@ -66,8 +67,10 @@ class RegistrySubject:
         if known is None:
             try:
                 known = self._registry.by_id(schema_id)
-            except UnknownSchema as error:
+            except schemas.UnknownSchema as error:
                 raise BadRecord(str(error)) from error
+            except schemas.SchemaError as error:
+                raise SchemaError(str(error)) from error
             _keep(_by_id, (self._registry.name, schema_id), known)
         return known
 

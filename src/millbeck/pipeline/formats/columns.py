@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from millbeck.pipeline.errors import BadRecord
+from millbeck.client.schemas.errors import BadRecord
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType

@@ -16,6 +16,8 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, EncodeError
 from google.protobuf.message_factory import GetMessageClass
 
+from millbeck.client.schemas import descriptors
+from millbeck.client.schemas import errors as schemas
 from millbeck.pipeline.errors import BadRecord, SchemaError
 
 TIMESTAMP: Final = "google.protobuf.Timestamp"
@@ -47,26 +49,10 @@ def message_of(descriptor_set: bytes, message: str | None) -> Descriptor:
 
 def message_at(descriptor_set: bytes, indexes: Sequence[int]) -> Descriptor:
     """The message with these indexes in the last file (`wire_format`); raises `SchemaError`."""
-    last = _last_file(descriptor_set)
-    messages: Sequence[Descriptor] = list(last.message_types_by_name.values())
-    found: Descriptor | None = None
-    for index in indexes:
-        if not 0 <= index < len(messages):
-            raise SchemaError(f"the schema has no message at {list(indexes)}")
-        found = messages[index]
-        messages = list(found.nested_types)
-    assert found is not None, "an empty path means the first message"
-    return found
-
-
-def indexes_of(message: Descriptor) -> list[int]:
-    indexes: list[int] = []
-    around = message.containing_type
-    while around is not None:
-        indexes.append([inner.full_name for inner in around.nested_types].index(message.full_name))
-        message, around = around, around.containing_type
-    indexes.append(list(message.file.message_types_by_name).index(message.name))
-    return indexes[::-1]
+    try:
+        return descriptors.message_at(_last_file(descriptor_set), indexes)
+    except schemas.SchemaError as error:
+        raise SchemaError(str(error)) from error
 
 
 def _last_file(descriptor_set: bytes) -> FileDescriptor:

@@ -9,23 +9,17 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
-import shutil
-import subprocess
-import sys
-import tempfile
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
+from millbeck.client.schemas.descriptors import descriptor_set
+from millbeck.client.schemas.errors import SchemaError as ClientSchemaError
+from millbeck.client.schemas.model import AVRO, PROTOBUF, RegisteredSchema, Schema
 from millbeck.pipeline.errors import SchemaError, UnknownSchema
-from millbeck.pipeline.formats.schemas import AVRO, PROTOBUF, RegisteredSchema, Schema
 
 _ENDINGS: Final = {AVRO: (".avsc",), PROTOBUF: (".proto", ".desc")}
-_COMPILE_SECONDS_MAX: Final = 60.0
-_COMPILED_MAX: Final = 256
-_HEXADECIMAL: Final = re.compile(r"(?:[0-9a-f]{2})+")
+_MESSAGE_LENGTH_MAX: Final = 600
 _INDEX: Final = "subjects.json"
 
 SchemaGiven = str | Path | Mapping[str, Any] | Schema
@@ -116,37 +110,9 @@ class DirectorySchemas:
         fresh.replace(self._folder / name)
 
 
-@lru_cache(maxsize=_COMPILED_MAX)
-def compiled_proto(schema: Schema, file: str = "schema.proto") -> bytes:
-    """The descriptor set of a .proto and its imports, in order of import; raises `SchemaError`."""
-    if schema.kind != PROTOBUF:
-        raise SchemaError(f"the schema is {schema.kind}, not {PROTOBUF}")
-    if _HEXADECIMAL.fullmatch(schema.text):
-        return bytes.fromhex(schema.text)
-    with tempfile.TemporaryDirectory(prefix="millbeck-proto-") as folder:
-        texts = {**dict(schema.references), file: schema.text}
-        for name, text in texts.items():
-            path = (Path(folder) / name).resolve()
-            if Path(folder).resolve() not in path.parents:
-                raise SchemaError(f"the schema refers to {name}, which is not a valid import name")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        made = Path(folder) / "made.desc"
-        command = [_protoc(), f"-I{folder}", "--include_imports", f"--descriptor_set_out={made}", file]
-        try:
-            said = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_SECONDS_MAX)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise SchemaError(f"protoc cannot be started: {error}") from error
-        if said.returncode != 0:
-            raise SchemaError(
-                f"the schema is not valid Protobuf: {said.stderr.strip().replace(f'{folder}/', '')[:500]}"
-            )
-        return made.read_bytes()
-
-
-def _protoc() -> str:
-    # pip installs protoc beside the running Python; prefer that one to the PATH.
-    found = shutil.which("protoc", path=str(Path(sys.executable).parent)) or shutil.which("protoc")
-    if found is None:
-        raise SchemaError("protoc, which .proto schemas need, is missing: pip install 'millbeck[spark]' includes it")
-    return found
+def compiled_proto(schema: Schema) -> bytes:
+    """The descriptor set of a Protobuf schema and its imports, in order of import; raises `SchemaError`."""
+    try:
+        return descriptor_set(schema)
+    except ClientSchemaError as error:
+        raise SchemaError(f"the schema is not valid Protobuf: {error}"[:_MESSAGE_LENGTH_MAX]) from error

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from millbeck.pipeline.errors import DefinitionError
 
 if TYPE_CHECKING:
-    from millbeck.pipeline.formats.schemas import SchemaRegistry
+    from millbeck.client.schemas.model import SchemaRegistry
     from millbeck.pipeline.topology.serdes import Serde
 
 _PLAIN: Final = ("string", "long", "integer", "raw")

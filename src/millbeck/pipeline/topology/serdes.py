@@ -29,11 +29,12 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from millbeck.pipeline.errors import BadRecord, PipelineError, TopologyError
+from millbeck.client.schemas.errors import BadRecord
+from millbeck.client.schemas.model import AVRO, PROTOBUF, SchemaRegistry, subject_of
+from millbeck.client.schemas.wire_format import HEADER_BYTES, MAGIC, framed
+from millbeck.pipeline.errors import PipelineError, TopologyError
 from millbeck.pipeline.formats.columns import PROBLEM, VALUE, read_column, write_column
 from millbeck.pipeline.formats.schema_files import SchemaGiven, read_schema
-from millbeck.pipeline.formats.schemas import AVRO, PROTOBUF, SchemaRegistry, subject_of
-from millbeck.pipeline.formats.wire_format import HEADER_BYTES, MAGIC, framed
 from millbeck.pipeline.topology.records import type_of
 
 if TYPE_CHECKING:

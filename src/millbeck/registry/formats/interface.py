@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, NamedTuple, Protocol, Self
-
-BASE64_TEXT: Final = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*\Z")
-"""What no .proto is, so that a text of it must be a descriptor."""
+from typing import NamedTuple, Protocol, Self
 
 
 class Form(Enum):

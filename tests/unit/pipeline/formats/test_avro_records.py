@@ -21,11 +21,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_type
 
+from millbeck.client.schemas.model import AVRO, Schema
 from millbeck.pipeline.errors import BadRecord, SchemaError
 from millbeck.pipeline.formats.avro_records import AvroReader, AvroWriter, branches, parsed
 from millbeck.pipeline.formats.avro_types import types_of
 from millbeck.pipeline.formats.columns import read_column, write_column
-from millbeck.pipeline.formats.schemas import AVRO, Schema
 
 LEAVES: list[tuple[Any, st.SearchStrategy[Any]]] = [
     ("boolean", st.booleans()),

@@ -10,10 +10,10 @@ import pytest
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 pytest.importorskip("fastavro", reason="the extra spark is not installed")
 
+from millbeck.client.schemas.model import AVRO, Schema
 from millbeck.pipeline.errors import SchemaError
 from millbeck.pipeline.formats.avro_records import parsed
 from millbeck.pipeline.formats.avro_types import types_of
-from millbeck.pipeline.formats.schemas import AVRO, Schema
 
 
 def _kind(schema: Any) -> str:

@@ -11,9 +11,10 @@ import pytest
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 pytest.importorskip("fastavro", reason="the extra spark is not installed")
 
-from millbeck.pipeline.errors import BadRecord, SchemaError
+from millbeck.client.schemas.errors import BadRecord
+from millbeck.client.schemas.model import AVRO, PROTOBUF, MemorySchemas, Schema
+from millbeck.pipeline.errors import SchemaError
 from millbeck.pipeline.formats.codecs import AvroCodec, ProtobufCodec, RegistrySubject
-from millbeck.pipeline.formats.schemas import AVRO, PROTOBUF, MemorySchemas, Schema
 
 OLD = Schema(AVRO, '{"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}')
 NEW = Schema(

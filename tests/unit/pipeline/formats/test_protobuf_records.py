@@ -15,18 +15,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_type
 
+from millbeck.client.schemas.descriptors import indexes_of
+from millbeck.client.schemas.model import PROTOBUF, Schema
 from millbeck.pipeline.errors import BadRecord, SchemaError
 from millbeck.pipeline.formats.columns import read_column, write_column
 from millbeck.pipeline.formats.protobuf_records import (
     ProtobufReader,
     ProtobufWriter,
-    indexes_of,
     message_at,
     message_of,
 )
 from millbeck.pipeline.formats.protobuf_types import types_of
 from millbeck.pipeline.formats.schema_files import compiled_proto
-from millbeck.pipeline.formats.schemas import PROTOBUF, Schema
 from tests.unit.pipeline.formats.proto_case import PROTO, VALUES
 
 COMPILED = compiled_proto(Schema(PROTOBUF, PROTO))

@@ -6,11 +6,11 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
+from millbeck.client.schemas.model import PROTOBUF, Schema
 from millbeck.pipeline.errors import SchemaError
 from millbeck.pipeline.formats.protobuf_records import message_of
 from millbeck.pipeline.formats.protobuf_types import types_of
 from millbeck.pipeline.formats.schema_files import compiled_proto
-from millbeck.pipeline.formats.schemas import PROTOBUF, Schema
 
 IMPORTS = "".join(f'import "google/protobuf/{name}.proto";' for name in ("timestamp", "duration", "wrappers"))
 

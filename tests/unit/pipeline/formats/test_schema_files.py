@@ -10,9 +10,9 @@ pytest.importorskip("google.protobuf", reason="the extra spark is not installed"
 
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
+from millbeck.client.schemas.model import AVRO, PROTOBUF, RegisteredSchema, Schema
 from millbeck.pipeline.errors import SchemaError, UnknownSchema
 from millbeck.pipeline.formats.schema_files import DirectorySchemas, compiled_proto, read_schema
-from millbeck.pipeline.formats.schemas import AVRO, PROTOBUF, RegisteredSchema, Schema
 
 PROTO = 'syntax = "proto3";\nmessage Order { int64 cents = 1; }'
 
@@ -60,7 +60,7 @@ def test_a_descriptor_set_is_taken_as_it_is(tmp_path: Path) -> None:
     [
         (Schema(PROTOBUF, "message {"), "not valid Protobuf: schema.proto:1"),
         (Schema(AVRO, '"int"'), "is AVRO, not PROTOBUF"),
-        (Schema(PROTOBUF, PROTO, (("../evil.proto", ""),)), "not a valid import name"),
+        (Schema(PROTOBUF, 'import "../evil.proto";', (("../evil.proto", ""),)), "is not a name under which"),
     ],
 )
 def test_what_does_not_compile_is_named(schema: Schema, complaint: str) -> None:

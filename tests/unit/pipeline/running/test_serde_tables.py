@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from millbeck.client.schemas.model import AVRO, Schema
 from millbeck.pipeline.errors import DefinitionError
 from millbeck.pipeline.formats.schema_files import DirectorySchemas
-from millbeck.pipeline.formats.schemas import AVRO, Schema
 from millbeck.pipeline.running.serde_tables import check_serde, serde_of
 
 PROTO = 'syntax = "proto3"; message A { int32 n = 1; } message Order { int64 cents = 1; }'

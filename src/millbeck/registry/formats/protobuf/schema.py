@@ -16,10 +16,11 @@ from google.protobuf.message import DecodeError
 
 from millbeck.client.schemas.errors import SchemaError
 from millbeck.client.schemas.errors import SchemaTooLarge as TextTooLarge
+from millbeck.client.schemas.model import BASE64_TEXT
 from millbeck.client.schemas.proto_tokens import ProtoLimits
 from millbeck.client.schemas.protoc import compiled
 from millbeck.registry.errors import InvalidSchema, SchemaTooLarge
-from millbeck.registry.formats.interface import BASE64_TEXT, Form, Imported, Incompatibility, Limits, Policy, Roles
+from millbeck.registry.formats.interface import Form, Imported, Incompatibility, Limits, Policy, Roles
 from millbeck.registry.formats.protobuf.compatibility import problems_reading
 from millbeck.registry.formats.protobuf.files import ProtoFiles
 from millbeck.registry.formats.protobuf.printing import printed

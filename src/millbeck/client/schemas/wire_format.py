@@ -1,5 +1,7 @@
 """The wire format of schema registry clients: a zero byte, the schema id in four bytes, then the record.
 
+Newer clients may put the schema's guid into a header instead: a one byte, then the guid's sixteen bytes.
+
 A Protobuf record starts with the indexes of its message type in the schema: their count and the indexes, as zigzag
 varints; the first message alone is written as a single zero.
 """
@@ -10,7 +12,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from millbeck.pipeline.errors import BadRecord
+from millbeck.client.schemas.errors import BadRecord
 
 MAGIC: Final = 0
 HEADER_BYTES: Final = 5
@@ -18,6 +20,28 @@ INDEXES_MAX: Final = 64
 """The maximum nesting depth of messages; a larger count is invalid."""
 _VARINT_BYTES_MAX: Final = 5
 _HEADER: Final = struct.Struct(">BI")
+
+
+KEY_HEADER: Final = "__key_schema_id"
+VALUE_HEADER: Final = "__value_schema_id"
+_GUID_MAGIC: Final = 1
+_GUID_BYTES: Final = 16
+
+
+def guid_header(guid: str, rest: bytes = b"") -> bytes:
+    """The value of the header; for Protobuf ``rest`` is the message indexes."""
+    return bytes([_GUID_MAGIC]) + bytes.fromhex(guid.replace("-", "")) + rest
+
+
+def read_header(value: bytes) -> tuple[int | str, bytes]:
+    """The id or guid in a header, and the rest; raises `BadRecord`."""
+    if value[:1] != bytes([_GUID_MAGIC]):
+        return unframed(value)
+    if len(value) < 1 + _GUID_BYTES:
+        raise BadRecord(f"its header has {len(value)} bytes, too few for the guid of a schema")
+    digits = value[1 : 1 + _GUID_BYTES].hex()
+    guid = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+    return guid, value[1 + _GUID_BYTES :]
 
 
 def framed(schema_id: int, payload: bytes) -> bytes:
@@ -37,9 +61,13 @@ def unframed(record: bytes) -> tuple[int, bytes]:
 def add_message_indexes(indexes: Sequence[int], payload: bytes) -> bytes:
     """Add message indexes, which locate the message type: its index in the file, then in the enclosing message, and so
     on."""
+    return message_indexes(indexes) + payload
+
+
+def message_indexes(indexes: Sequence[int]) -> bytes:
     if list(indexes) == [0]:
-        return b"\0" + payload
-    return b"".join(_varint(number) for number in (len(indexes), *indexes)) + payload
+        return b"\0"
+    return b"".join(_varint(number) for number in (len(indexes), *indexes))
 
 
 def split_message_indexes(payload: bytes) -> tuple[list[int], bytes]:

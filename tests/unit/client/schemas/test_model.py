@@ -6,8 +6,8 @@ import pickle
 
 import pytest
 
-from millbeck.pipeline.errors import UnknownSchema
-from millbeck.pipeline.formats.schemas import AVRO, MemorySchemas, RegisteredSchema, Schema, subject_of
+from millbeck.client.schemas.errors import UnknownSchema
+from millbeck.client.schemas.model import AVRO, MemorySchemas, RegisteredSchema, Schema, subject_of
 
 FIRST, SECOND = Schema(AVRO, '"int"'), Schema(AVRO, '"long"')
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millbeck.pipeline.errors import BadRecord
-from millbeck.pipeline.formats.wire_format import add_message_indexes, framed, split_message_indexes, unframed
+from millbeck.client.schemas.errors import BadRecord
+from millbeck.client.schemas.wire_format import add_message_indexes, framed, split_message_indexes, unframed
 
 
 def test_the_id_stands_in_four_bytes_after_a_zero() -> None:

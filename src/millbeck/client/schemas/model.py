@@ -6,14 +6,17 @@ cache it. `MemorySchemas` is for programs that know all their schemas at start: 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from millbeck.pipeline.errors import UnknownSchema
+from millbeck.client.schemas.errors import UnknownSchema
 
 AVRO: Final = "AVRO"
 PROTOBUF: Final = "PROTOBUF"
 JSON: Final = "JSON"
+BASE64_TEXT: Final = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*\Z")
+"""What no .proto is, so that a Protobuf schema of it must be a descriptor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +33,12 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredSchema:
+    """A schema with its id and, where they are known, its version and guid."""
+
     schema_id: int
     schema: Schema
+    version: int = 0
+    guid: str = ""
 
 
 class SchemaRegistry(Protocol):

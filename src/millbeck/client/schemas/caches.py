@@ -1,0 +1,59 @@
+"""A cache of answers, also of those that say that something is not there; bounded in number, and in time if asked."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, NamedTuple, TypeVar
+
+from millbeck.client.schemas.errors import UnknownSchema
+
+T = TypeVar("T")
+
+
+class _Entry(NamedTuple, Generic[T]):
+    value: T | UnknownSchema
+    expires_s: float | None
+
+
+class AnswerCache(Generic[T]):
+    """``ttl_s`` None keeps answers for ever; what is not there is remembered for ``missing_ttl_s``."""
+
+    def __init__(self, capacity: int, *, ttl_s: float | None, missing_ttl_s: float) -> None:
+        self._capacity = capacity
+        self._ttl_s = ttl_s
+        self._missing_ttl_s = missing_ttl_s
+        self._entries: OrderedDict[Hashable, _Entry[T]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, ask: Callable[[], T]) -> T:
+        """The answer, asked for if it is not known. Raises what ``ask`` does, `UnknownSchema` also from memory."""
+        now = time.monotonic()
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is not None and (entry.expires_s is None or now < entry.expires_s):
+                self._entries.move_to_end(key)
+                if isinstance(entry.value, UnknownSchema):
+                    raise UnknownSchema(str(entry.value))
+                return entry.value
+        try:
+            value = ask()
+        except UnknownSchema as error:
+            if self._missing_ttl_s > 0:
+                self._keep(key, _Entry(error.with_traceback(None), now + self._missing_ttl_s))
+            raise
+        self._keep(key, _Entry(value, None if self._ttl_s is None else now + self._ttl_s))
+        return value
+
+    def forget(self, key: Hashable) -> None:
+        with self._lock:
+            self._entries.pop(key, None)
+
+    def _keep(self, key: Hashable, entry: _Entry[T]) -> None:
+        with self._lock:
+            self._entries[key] = entry
+            self._entries.move_to_end(key)
+            if len(self._entries) > self._capacity:
+                self._entries.popitem(last=False)
