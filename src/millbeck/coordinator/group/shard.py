@@ -58,7 +58,6 @@ from millbeck.wire.messages.classic_groups import (
     LeaveGroupRequest,
     LeaveGroupResponse,
     MemberIdentity,
-    MemberResponse,
     SyncGroupRequest,
     SyncGroupResponse,
 )
@@ -304,22 +303,22 @@ class GroupShard:
         return membership.heartbeat(self._rebalancer, group, request)
 
     def leave(self, request: LeaveGroupRequest, version: int, now_ms: int) -> Result[GroupRecord, LeaveGroupResponse]:
-        """Handle LeaveGroup. Before version 3 there is one member, and its error is the top-level error."""
+        """Handle LeaveGroup. Before version 3 there is one member, and its error is the top-level error.
+
+        Raises `UnknownMemberId` for a group that does not exist: an answer that waits for no commit.
+        """
         if request.group_id == "":
             raise errors.InvalidGroupId()
         is_batched = version >= BATCHED_LEAVE_VERSION
         members = request.members if is_batched else [MemberIdentity(request.member_id)]
         group = self._groups.get(request.group_id)
         if group is None or isinstance(group, StreamsGroup):
-            unknown = errors.UnknownMemberId.code
-            answers = [MemberResponse(one.member_id, one.group_instance_id, unknown) for one in members]
-            result: GroupResult = Result(response=LeaveGroupResponse(members=answers))
+            raise errors.UnknownMemberId("Group not found.")
+        leaving = LeaveGroupRequest(group_id=request.group_id, members=members)
+        if isinstance(group, ConsumerGroup):
+            result: GroupResult = classic_members.leave(self._consumer.coordination, group, leaving, now_ms)
         else:
-            leaving = LeaveGroupRequest(group_id=request.group_id, members=members)
-            if isinstance(group, ConsumerGroup):
-                result = classic_members.leave(self._consumer.coordination, group, leaving, now_ms)
-            else:
-                result = membership.leave(self._rebalancer, group, leaving, now_ms)
+            result = membership.leave(self._rebalancer, group, leaving, now_ms)
         response: LeaveGroupResponse | None = result.response
         if not is_batched and response is not None:
             response.error_code = response.members[0].error_code

@@ -16,12 +16,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from millbeck.coordinator.group.classic.join import Client
+from millbeck.coordinator.group.shard import BATCHED_LEAVE_VERSION
 from millbeck.coordinator.runtime.result import ResponseCallback
 from millbeck.kernel.errors import (
     ApiError,
     CoordinatorLoadInProgress,
     GroupAuthorizationFailed,
     InconsistentGroupProtocol,
+    UnknownMemberId,
 )
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from millbeck.server.loop.gather import ResultCollector
@@ -37,6 +39,8 @@ from millbeck.wire.messages.classic_groups import (
     JoinGroupRequest,
     JoinGroupResponse,
     LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberResponse,
     SyncGroupRequest,
 )
 from millbeck.wire.messages.groups import (
@@ -116,10 +120,18 @@ def handle_heartbeat(call: Call, request: HeartbeatRequest) -> None:
 def handle_leave_group(call: Call, request: LeaveGroupRequest) -> None:
     _check_may_read(call, request.group_id)
     broker = call.broker
+
+    def fail(error: ApiError) -> None:
+        if isinstance(error, UnknownMemberId) and call.version >= BATCHED_LEAVE_VERSION:
+            members = [MemberResponse(one.member_id, one.group_instance_id, error.code) for one in request.members]
+            call.reply(LeaveGroupResponse(members=members))
+        else:
+            call.fail(error)
+
     broker.groups.write(
         request.group_id,
         lambda shard: shard.leave(request, call.version, broker.now_ms()),
-        ResponseCallback(call.reply, call.fail),
+        ResponseCallback(call.reply, fail),
     )
 
 

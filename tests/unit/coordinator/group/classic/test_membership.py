@@ -85,13 +85,10 @@ def test_before_version_3_the_one_member_s_error_is_the_reply_s(world: Any, vers
     assert world.leave((member, None), version=version, group="other").code_name == "UNKNOWN_MEMBER_ID"
 
 
-def test_an_unknown_group_answers_for_each_member(world: Any) -> None:
+def test_an_unknown_group_is_refused_without_waiting_for_a_commit(world: Any) -> None:
     left = world.leave(("a", None), ("", "i"), group="other")
-    assert left.code_name == "NONE"
-    assert [(one.member_id, one.group_instance_id, one.error_code) for one in left.response.members] == [
-        ("a", None, 25),
-        ("", "i", 25),
-    ]
+    assert left.code_name == "UNKNOWN_MEMBER_ID"
+    assert left.response is None
     assert world.leave(("a", None), group="").code_name == "INVALID_GROUP_ID"
 
 

@@ -109,9 +109,16 @@ def test_every_version_of_leave(version: int) -> None:
             request.members = [MemberIdentity(joined.member_id), MemberIdentity("stranger")]
         else:
             request.member_id = joined.member_id
+        unknown = errors.UnknownMemberId.code
         left = await client.ask(request, version)
         assert left.error_code == 0
-        assert [one.error_code for one in left.members] == ([0, errors.UnknownMemberId.code] if version >= 3 else [])
+        assert [one.error_code for one in left.members] == ([0, unknown] if version >= 3 else [])
+        request.group_id = "other"
+        left = await client.ask(request, version)
+        assert left.error_code == (0 if version >= 3 else unknown)
+        assert [(one.member_id, one.error_code) for one in left.members] == [
+            (one.member_id, unknown) for one in request.members
+        ]
 
     BrokerHarness().run(scenario)
 
