@@ -37,6 +37,27 @@ def test_a_directory_that_fails_at_the_start_takes_nothing_else_along(tmp_path: 
         assert _lost(node) == []
 
 
+def test_a_directory_that_is_lost_while_the_node_runs_comes_back_as_it_was(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    with broker({"log.dirs": f"{first},{second}", "num.partitions": PARTITIONS}, data=first) as node:
+        producer = Producer({"bootstrap.servers": node.bootstrap})
+        for number in range(PARTITIONS):
+            producer.produce("t", b"before", partition=number)
+        assert producer.flush(30) == 0
+        there = [number for number in range(PARTITIONS) if (first / f"t-{number}").is_dir()]
+        second.rename(tmp_path / "away")
+        producer.produce("new", b"elsewhere", partition=0)
+        assert producer.flush(30) == 0
+        assert not second.exists()
+        assert _lost(node) == [str(second)]
+        assert _readable(node) == there
+        node.stop()
+        (tmp_path / "away").rename(second)
+        node.start()
+        assert _readable(node) == list(range(PARTITIONS))
+        assert _lost(node) == []
+
+
 def _lost(node: Broker) -> list[str]:
     done = CliRunner().invoke(
         cli, ["log-dirs", "--bootstrap-server", node.bootstrap, "--output", "json"], prog_name="millbeck"

@@ -37,6 +37,7 @@ from millbeck.storage.log import Log
 from millbeck.storage.log_environment import LogEnvironment
 from millbeck.storage.log_state import LogState
 from millbeck.storage.partition_directory import DirectoryKind
+from millbeck.storage.properties import FILE_NAME as META_FILE_NAME
 from millbeck.storage.properties import MetaProperties, read_meta_properties
 
 logger = logging.getLogger(__name__)
@@ -105,6 +106,7 @@ class LogDirectory:
         self._files = files
         self._on_failure = on_failure
         self._environment = LogEnvironment(files, cache, index_cache, jitter_below, self)
+        self.meta_path = f"{path}/{META_FILE_NAME}"
         make_directory_durably(files, path)
         try:
             self._lock = files.lock(f"{path}/{LOCK_FILE_NAME}")
@@ -168,6 +170,8 @@ class LogDirectory:
     ) -> Log:
         """Create an empty log. Its directory becomes durable with its first flush. Raises OSError."""
         assert topic_partition not in self.logs, f"{topic_partition} is open already"
+        self._check_online()
+        self.check_present(self._files.exists(self.meta_path))
         job = self.creating_job(topic_partition, start_offset)
         if job is not None:
             job()
@@ -234,6 +238,7 @@ class LogDirectory:
     ) -> Log:
         """Create an empty log that will replace the one in another directory. Raises OSError."""
         self._check_online()
+        self.check_present(self._files.exists(self.meta_path))
         path = f"{self.path}/{partition_directory.renamed(topic_partition, DirectoryKind.FUTURE, unique)}"
         self._files.make_directory(path)
         metadata = f"{path}/{partition_directory.METADATA_FILE_NAME}"
@@ -483,6 +488,15 @@ class LogDirectory:
             for log in self.logs.values():
                 log.mark_offline(f"log directory {self.path} is offline: {reason}")
             self._on_failure(reason)
+
+    def check_present(self, is_present: bool) -> None:
+        """Take the directory offline when its ``meta_path`` is not there any more; raises `KafkaStorageError` then.
+
+        Files that are open go on working when a disk is unmounted, and new ones would be created on the disk below.
+        """
+        if self.meta is not None and not is_present:
+            self.failed(f"{self.meta_path} is gone: the disk was unmounted, or the directory moved or removed")
+            self._check_online()
 
     def _check_online(self) -> None:
         if self.offline_reason is not None:

@@ -207,6 +207,23 @@ class LogManager(LogUpkeep):
             path = directory.mark_as_stray(key, self._broker.environment.randomness.uuid())
             what = "has no topic id" if found_id == ZERO_UUID else "belongs to another topic of that name"
             log.warning("%s on disk %s: kept as %s", key, what, path)
+        self._broker.cleaner.partition_gone(key)
+        while True:
+            directory = self._directory_for_new(registered)
+            self._directory_of[key] = directory
+            try:
+                return directory.create_log(key, topic_id, config, now_ms=now_ms)
+            except OSError as error:
+                if error.errno in NO_ROOM:
+                    self._failed_creations[key] = directory
+                raise
+            except KafkaStorageError:
+                # It is gone, which was not known before: perhaps there is another one.
+                if directory.offline_reason is None:
+                    raise
+
+    def _directory_for_new(self, registered: Uuid) -> LogDirectory:
+        """The directory for a log that is created; raises `KafkaStorageError`."""
         online = [each for each in self.directories if each.offline_reason is None]
         if not online:
             raise KafkaStorageError("every log directory is offline")
@@ -214,15 +231,7 @@ class LogManager(LogUpkeep):
         may_be_offline = registered == LOST_DIRECTORY or not is_reserved(registered)
         if not named and len(online) < len(self.directories) and may_be_offline:
             raise KafkaStorageError("the replica's log directory is offline")
-        directory = min(named or online, key=lambda each: len(each.logs))
-        self._broker.cleaner.partition_gone(key)
-        self._directory_of[key] = directory
-        try:
-            return directory.create_log(key, topic_id, config, now_ms=now_ms)
-        except OSError as error:
-            if error.errno in NO_ROOM:
-                self._failed_creations[key] = directory
-            raise
+        return min(named or online, key=lambda each: len(each.logs))
 
     def _free_bytes(self, directory: LogDirectory) -> int:
         """The free space of a directory's disk; 0 when the directory is offline or cannot be read."""

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -161,7 +162,10 @@ class LogUpkeep:
             directory = self._directory_of.get(partition.name)
             if directory is not None and directory.offline_reason is None:
                 watermarks.setdefault(directory, {})[partition.name] = partition.high_watermark
+        await self._check_present()
         for directory, offsets in watermarks.items():
+            if directory.offline_reason is not None:
+                continue
             # Do not rewrite an unchanged checkpoint: an idle node does no disk writes.
             if self._checkpointed.get(directory) != offsets:
                 try:
@@ -171,6 +175,15 @@ class LogUpkeep:
                     continue
                 self._unwritten.discard((directory, "high watermarks"))
                 self._checkpointed[directory] = offsets
+
+    async def _check_present(self) -> None:
+        """Take directories offline that are gone, as Apache Kafka does when a checkpoint cannot be written there."""
+        files = self._broker.environment.files
+        for directory in self.directories:
+            if directory.offline_reason is None:
+                is_present = await self._broker.in_thread(files.exists, directory.meta_path)
+                with suppress(KafkaStorageError):
+                    directory.check_present(is_present)
 
     async def _apply_retention(self) -> None:
         expiration_ms = self._broker.config.upkeep.producer_id_expiration_ms

@@ -273,6 +273,31 @@ def test_a_log_that_cannot_be_made_leaves_the_others_alone() -> None:
     in_house(scenario)
 
 
+@pytest.mark.parametrize("is_created", [True, False], ids=["a-topic-is-created", "nothing-is-done"])
+def test_a_directory_that_is_gone_goes_offline_and_is_not_made_anew(is_created: bool) -> None:
+    """As when its disk is unmounted: what would be created there is on another disk."""
+
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        await create(client, partitions=4)
+        lost = [name for name in names(house, "/two") if name.startswith("t-")]
+        files = house.machine.disk.mount()
+        files.rename("/two", "/away")
+        if is_created:
+            await create(client, "u", partitions=4)
+            assert [name for name in names(house, "/one") if name.startswith("u-")] == ["u-0", "u-1", "u-2", "u-3"]
+            assert await produce(client, b"x", topic="u", index=3) == 0
+        else:
+            await asyncio.sleep(6)  # High watermarks are looked after every five seconds.
+        one, two = logs_of(house).directories
+        assert (one.offline_reason, "/two/meta.properties is gone" in str(two.offline_reason)) == (None, True)
+        assert not files.exists("/two")
+        assert house.node is not None
+        offline = [each.name for each in house.node.broker.topics.all_partitions() if each.log.is_offline]
+        assert sorted(map(str, offline)) == lost
+
+    in_house(scenario, log_dirs="/one,/two", metadata_log_dir="/one")
+
+
 # Damage.
 
 
