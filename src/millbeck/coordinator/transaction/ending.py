@@ -67,7 +67,7 @@ def _end_and_bump(known: Transaction, asked: EndTransactionRequest, now_ms: int)
         return _prepared(known, asked, now_ms)
     if not is_retry and not asked.is_committed and known.status.is_idle:
         return _prepared(known, asked, now_ms)
-    if not is_retry and known.status.is_idle and known.bumps_epochs:
+    if not is_retry and known.status.is_idle:
         raise InvalidTxnState("there is no transaction to commit")
     _check_agrees(known, asked)
     return None

@@ -76,6 +76,13 @@ def test_a_retry_waits_for_the_markers_and_then_finds_it_done(is_committed: bool
         assert refusal(prepared.completed(10), ending(not is_committed, version)) is InvalidTxnState
 
 
+def test_an_end_that_bumps_the_epoch_is_no_retry_of_one_that_did_not() -> None:
+    prepared: Any = end(opened(0), ending(True, 0), 9)
+    complete = prepared.completed(10)
+    assert end(complete, ending(True, 0), 11) is None
+    assert refusal(complete, ending(True, 2)) is InvalidTxnState
+
+
 def test_a_delayed_end_cannot_touch_a_later_transaction() -> None:
     first: Any = end(opened(2), ending(True, 2), 9)
     second = first.completed(10).with_partitions([PLACE], client_version=2, now_ms=11)
