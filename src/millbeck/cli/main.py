@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 COMMANDS: Final = {
     "quota": ("millbeck.cli.commands.quota", "Show and change client quotas."),
     "acl": ("millbeck.cli.commands.acl", "Show and change ACLs, and explain what they allow."),
+    "audit": ("millbeck.cli.commands.audit", "Show logins, denials and administrative changes."),
     "cert": ("millbeck.cli.commands.cert", "Make, renew and show certificates."),
     "cluster": ("millbeck.cli.commands.cluster", "Show the cluster's id and nodes."),
     "completion": ("millbeck.cli.commands.completion", "Complete commands, topics and settings in your shell."),

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, TypeVar, TypeVarTuple
+from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.event_batch import EventBatch
 from millbeck.kernel.isolation import Isolation
 from millbeck.kernel.options import ConfigLayers
 from millbeck.metadata.image import EMPTY, MetadataImage
+from millbeck.security.audit.events import AuditTrail
 from millbeck.security.authorizer import Authorizer
+from millbeck.security.principal import Principal
 from millbeck.server.config import NodeConfig
 from millbeck.server.local_topics import LocalTopics
 from millbeck.server.loop.deadlines import Deadlines
@@ -25,6 +27,19 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 log = logging.getLogger(__name__)
+
+
+class ChangeOrigin(Protocol):
+    """The part of a call that says who changes the metadata."""
+
+    @property
+    def principal(self) -> Principal: ...
+
+    @property
+    def peer_host(self) -> str: ...
+
+    @property
+    def api_name(self) -> str: ...
 
 
 class NodeContext:
@@ -52,6 +67,8 @@ class NodeContext:
         self.default_texts = config.option_set.default_texts()
         self.topics = LocalTopics()
         self.unexpected_errors = 0
+        self.audit: AuditTrail | None = None
+        """Where logins, denials and changes are reported; None: nowhere."""
         self.isolation = Isolation(self._count_unexpected)
         """Isolates failures in loops of coordinators and the controller over many entities."""
 

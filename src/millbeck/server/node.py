@@ -25,6 +25,7 @@ from millbeck.metadata.features import METADATA_VERSION, release_name
 from millbeck.metadata.image import MetadataImage
 from millbeck.security.authorizer import AllowAll, Authorizer
 from millbeck.security.standard_authorizer import StandardAuthorizer
+from millbeck.server.audit.node_audit import connect_audit, make_audit
 from millbeck.server.broker import Broker
 from millbeck.server.broker_role import BrokerRole
 from millbeck.server.config import NodeConfig
@@ -133,6 +134,7 @@ class Node:
         )
         self.authentication_work: AuthenticationWork | None = None
         authorizer = self.broker.authorizer
+        self.audit = make_audit(self.broker)
         self.acls = (
             AclPublisher(
                 authorizer, environment.clock, permissions_changed=self.broker.fetch_sessions.permissions_changed
@@ -222,6 +224,8 @@ class Node:
         if self.broker.tls.is_used:
             await self.broker.tls.reload_if_wanted()
             self.spawn(self.broker.tls.watch())
+        if self.audit is not None:
+            self.audit.start(self.spawn)
         self.listening.open(client_names)
 
     def _open_directories(self) -> None:
@@ -305,6 +309,8 @@ class Node:
                 settle_memory=self.watch.refreeze_gc,
                 fail=self._fail,
             )
+        if self.audit is not None:
+            connect_audit(self.audit, broker)
         declare_metrics(self)
 
     def _metadata_directory(self) -> LogDirectory:
@@ -420,6 +426,8 @@ class Node:
 
     async def stop(self) -> None:
         """Stop cleanly: all acknowledged records are durable, and the next start needs no log recovery."""
+        if self.audit is not None:
+            await self.audit.close()
         if self.broker_part is not None:
             await self.broker_part.leave()
         await self.listening.drain([address.name for address in self.config.client_addresses()])

@@ -156,6 +156,40 @@ def export(output: str, target: Target) -> None:
     run_admin(target, work)
 
 
+@command.command("suggest")
+@click.option(
+    "--from-audit", "files", multiple=True, required=True, metavar="FILE", type=FILE, help="An audit file; repeatable."
+)
+@click.option("--principal", multiple=True, metavar="TYPE:NAME", help="Only for this principal; can be repeated.")
+@click.option("--prefix", multiple=True, metavar="TEXT", help="One ACL for all names that begin with this; repeatable.")
+@click.option("--hosts", is_flag=True, help="Only from the addresses that were denied, not from everywhere.")
+@output_option
+def suggest(
+    files: tuple[str, ...], principal: tuple[str, ...], prefix: tuple[str, ...], hosts: bool, output: str
+) -> None:
+    """Print the smallest ACLs under which nothing in an audit would have been denied, as a file for `apply`.
+
+    For a cluster that gets its first ACLs: with millbeck.authorizer.dry.run=true everything is allowed, and the audit
+    has what would have been denied. Read what it suggests before you apply it: it allows whatever was tried.
+
+    \b
+    Examples:
+      millbeck acl suggest --from-audit audit.log > acls.yaml
+      millbeck acl suggest --from-audit audit.log --principal User:app --prefix app-
+    """
+    from millbeck.cli.acls.files import exported
+    from millbeck.cli.acls.suggestions import suggested
+    from millbeck.cli.audit.selection import parse_events
+    from millbeck.cli.audit.sources import lines_of_files, with_rotated
+
+    events = [
+        each
+        for each in parse_events(lines_of_files(with_rotated(files)))
+        if not principal or each.get("principal") in principal
+    ]
+    show(exported(suggested(events, prefix, hosts=hosts)), YAML if output == TABLE else output)
+
+
 @command.command("diff")
 @click.argument("file", metavar="FILE", type=FILE)
 @click.option("--prune", is_flag=True, help="Also show ACLs that are not in the file, which `apply --prune` deletes.")

@@ -113,6 +113,9 @@ class Fail:
     content: Any = field(default=None, repr=False)
     error: ApiError | None = None
     """Answer with the error reply of the request's API, instead of ``content``."""
+    mechanism: str = ""
+    user: str = ""
+    """Who the client said it is, if it has said so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,13 +319,13 @@ class Authentication:
         response = SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=lifetime_ms)
         return Answer(header=header, content=response, session=session)
 
-    @staticmethod
-    def _failed(header: RequestHeader | None, text: str, reason: str) -> Fail:
+    def _failed(self, header: RequestHeader | None, text: str, reason: str) -> Fail:
         """Fail the authentication; a bare token gets no response."""
-        if header is None:
-            return Fail(reason=reason)
-        response = SaslAuthenticateResponse(error_code=SaslAuthenticationFailed.code, error_message=text)
-        return Fail(reason=reason, header=header, content=response)
+        response = None
+        if header is not None:
+            response = SaslAuthenticateResponse(error_code=SaslAuthenticationFailed.code, error_message=text)
+        user = getattr(self._exchange, "claimed_user", "")
+        return Fail(reason=reason, header=header, content=response, mechanism=self._mechanism, user=user)
 
 
 def _decode(message: type[R], header: RequestHeader, frame: bytes) -> R:

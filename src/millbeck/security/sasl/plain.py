@@ -39,6 +39,7 @@ class PlainServer:
     def __init__(self, passwords: Passwords) -> None:
         self._passwords = passwords
         self._is_over = False
+        self.claimed_user = ""
 
     def step(self, token: bytes) -> Completed | Work:
         if self._is_over:
@@ -51,6 +52,7 @@ class PlainServer:
         if len(parts) != _PARTS:
             raise InvalidToken(f"Invalid SASL/PLAIN response: expected {_PARTS} tokens, got {len(parts)}")
         authorization_id, user, password = parts
+        self.claimed_user = user
         if not user:
             raise AuthenticationFailed("Authentication failed: username not specified")
         if not password:

@@ -117,6 +117,7 @@ class ScramServer:
         self._known: KnownUser | None = None
         self._credential: StoredCredential | None = None
         self._is_over = False
+        self.claimed_user = ""
 
     def step(self, token: bytes) -> Challenge | Completed | Work:
         if self._is_over:
@@ -128,6 +129,7 @@ class ScramServer:
 
     def _client_first(self, token: bytes) -> Challenge | Work:
         first = self._first = parse_client_first(token)
+        self.claimed_user = first.user
         if first.authorization_id and first.authorization_id != first.user:
             raise AuthenticationFailed(WRONG_AUTHORIZATION_ID)
         if first.extensions.get(TOKEN_AUTHENTICATION, "").lower() == "true":

@@ -12,6 +12,7 @@ from typing import Any, Final
 from millbeck.coordinator.config import BROKER_SECTIONS as COORDINATOR_SECTIONS
 from millbeck.kernel.options import Option, OptionSet, Synonym
 from millbeck.server.config.log_defaults import LogDefaultOptions
+from millbeck.server.config.sections.audit import AuditOptions
 from millbeck.server.config.sections.event_loop import EventLoopOptions
 from millbeck.server.config.sections.fetching import FetchOptions
 from millbeck.server.config.sections.groups import ConsumerGroupOptions, ShareGroupOptions, StreamsGroupOptions
@@ -114,6 +115,7 @@ BROKER_OPTIONS: Final = BrokerOptionSet(
     ShareCoordinatorOptions,
     TransactionOptions,
     TransactionTopicOptions,
+    AuditOptions,
     AuthorizerOptions,
     SecurityOptions,
     DelegationTokenOptions,

@@ -26,6 +26,7 @@ from millbeck.server.config.listener_sasl import ListenerSasl, MechanismSettings
 from millbeck.server.config.peers import check_peer_listeners
 from millbeck.server.config.refused import check_available, check_tls_available
 from millbeck.server.config.roles import BROKER, CONTROLLER, QuorumVoter, check_roles, parse_voters
+from millbeck.server.config.sections.audit import AuditOptions
 from millbeck.server.config.sections.fetching import FetchOptions
 from millbeck.server.config.sections.listeners import ListenerOptions
 from millbeck.server.config.sections.log_upkeep import LogCleanerOptions, LogUpkeepOptions
@@ -74,6 +75,7 @@ class NodeConfig:
         self.metrics = MetricsOptions.resolve(layers)
         self.tls_reload = TlsReloadOptions.resolve(layers)
         self.authorizer = AuthorizerOptions.resolve(layers)
+        self.audit = AuditOptions.resolve(layers)
         self.tokens = DelegationTokenOptions.resolve(layers)
         self.super_users = parse_super_users(self.authorizer.super_users)
         self.offsets_topic = OffsetsTopicOptions.resolve(layers)

@@ -102,6 +102,7 @@ class SecuredCluster:
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": f"User:{ADMIN};User:{NODE}",
             _TOKEN_KEY: self.token_key,
+            "millbeck.audit.file": f"{self.directory}/audit-{node_id}.log",
         }
 
     @property

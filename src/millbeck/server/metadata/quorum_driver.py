@@ -25,7 +25,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
 
 from millbeck.controller.result import RECORDS_AT_ONCE, Result, Steps, finished
@@ -100,6 +100,7 @@ from millbeck.storage.atomic_file import parent_of
 from millbeck.storage.log import Log
 
 if TYPE_CHECKING:
+    from millbeck.server.context import ChangeOrigin
     from millbeck.server.metadata.raft_peers import RaftClient
 
 T = TypeVar("T")
@@ -148,6 +149,8 @@ class QuorumDriver:
         self.failure: MetadataLogFailed | None = None
         self.machine: QuorumMachine | None = None
         self.statistics = DecisionStatistics()
+        self.on_change: Callable[[ChangeOrigin, MetadataImage, Sequence[MetadataRecord]], None] | None = None
+        """Called with what a client has changed, once it is committed."""
         self._voters = voters
         self._spawn = spawn
         self._on_fatal = on_fatal
@@ -429,8 +432,11 @@ class QuorumDriver:
 
     # Deciding.
 
-    async def submit(self, decide: Callable[[MetadataImage], Result[T] | Steps[Result[T]]]) -> T:
-        """Carry out a decision; returns its response once everything it was based on is committed.
+    async def submit(
+        self, decide: Callable[[MetadataImage], Result[T] | Steps[Result[T]]], *, by: ChangeOrigin | None = None
+    ) -> T:
+        """Carry out a decision; returns its response once everything it was based on is committed. ``by`` is the client
+        whose decision it is, for the audit.
 
         Raises whatever ``decide`` raises, and then nothing has changed; `NotController` when this node does not lead,
         or ceased to before the decision was committed; `MetadataLogFailed` when the log failed, so that the outcome is
@@ -442,7 +448,8 @@ class QuorumDriver:
                 self._check_active()
                 clock = self.environment.clock
                 began_s, turns = clock.monotonic(), TimeSlices(clock)
-                decided = decide(self.commits.appended_image)
+                before = self.commits.appended_image
+                decided = decide(before)
                 result = decided if isinstance(decided, Result) else await self._in_turns(decided, turns)
                 goes_up = result.kraft_version is not None and result.kraft_version > self.kraft_version
                 if has_gone_up or not goes_up:
@@ -454,6 +461,8 @@ class QuorumDriver:
             await self._go_up_to(result.kraft_version)
             has_gone_up = True
         await self._wait_committed(end_offset)
+        if by is not None and result.records and self.on_change is not None:
+            self.on_change(by, before, result.records)
         return result.response
 
     def _check_active(self) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from millbeck.security.acls import name_of
+from millbeck.security.audit.events import AuditKind, AuditTrail, event_of
 from millbeck.security.authorizer import (
     CLUSTER_NAME,
     AllowAll,
@@ -49,6 +50,11 @@ class AuthorizedResource:
     is_filter: bool = False
     """Whether a denied resource is only left out of the response."""
 
+    @property
+    def is_probe(self) -> bool:
+        """Whether it is asked only to spare questions about each of the resources that a request names."""
+        return self.is_filter and self.resource_type is ResourceType.CLUSTER
+
 
 class Authorization:
     def __init__(self, broker: NodeContext, *, is_dry_run: bool) -> None:
@@ -59,16 +65,22 @@ class Authorization:
         self.denied_count = 0
 
     def decided(self, call: AuthorizedCall, asked: AuthorizedResource, *, is_allowed: bool) -> bool:
-        """Log and count a decision; returns whether the request goes on, which in a dry run it always does."""
+        """Log and count a decision; returns whether the request goes on, which in a dry run it does.
+
+        A probe is answered as decided in a dry run, too: the question that follows it is the one to be logged.
+        """
         if not is_allowed:
             self.denied_count += 1
+            if not asked.is_filter and self._broker.audit is not None:
+                self._audit(self._broker.audit, call, asked)
         if log.isEnabledFor(logging.DEBUG if is_allowed or asked.is_filter else logging.INFO):
             self._log(call, asked, is_allowed)
-        return is_allowed or self.is_dry_run
+        return is_allowed or (self.is_dry_run and not asked.is_probe)
 
     def is_any_allowed(self, call: AuthorizedCall, operation: Operation, resource_type: ResourceType) -> bool:
+        """As for a probe, what follows decides in a dry run."""
         authorizer = self._broker.authorizer
-        return self.is_dry_run or authorizer.authorize_any(call.principal, call.peer_host, operation, resource_type)
+        return authorizer.authorize_any(call.principal, call.peer_host, operation, resource_type)
 
     def allowed_operations(self, call: AuthorizedCall, resource_type: ResourceType, name: str) -> int:
         """The bit field of operations that a client may do on a resource; 0 for the cluster if it may not describe
@@ -80,12 +92,31 @@ class Authorization:
             return 0
         return authorized_operations(authorizer, call.principal, call.peer_host, resource_type, name)
 
-    def _log(self, call: AuthorizedCall, asked: AuthorizedResource, is_allowed: bool) -> None:
+    def _audit(self, audit: AuditTrail, call: AuthorizedCall, asked: AuthorizedResource) -> None:
+        audit.record(
+            event_of(
+                AuditKind.DENIED,
+                principal=call.principal.text,
+                host=call.peer_host,
+                operation=name_of(Operation, asked.operation),
+                resource=f"{asked.resource_type.name}:{asked.name}",
+                api=call.api_name,
+                rule=self._rule(call, asked),
+                dry_run="allowed" if self.is_dry_run else "",
+            )
+        )
+
+    def _rule(self, call: AuthorizedCall, asked: AuthorizedResource) -> str:
+        """What the decision is based on; empty if the authorizer does not tell."""
         authorizer = self._broker.authorizer
-        based_on = ""
-        if isinstance(authorizer, StandardAuthorizer):
-            rule = authorizer.explain(call.principal, call.peer_host, asked.operation, asked.resource_type, asked.name)
-            based_on = f" based on rule {rule}"
+        if not isinstance(authorizer, StandardAuthorizer):
+            return ""
+        found = authorizer.explain(call.principal, call.peer_host, asked.operation, asked.resource_type, asked.name)
+        return str(found)
+
+    def _log(self, call: AuthorizedCall, asked: AuthorizedResource, is_allowed: bool) -> None:
+        rule = self._rule(call, asked)
+        based_on = f" based on rule {rule}" if rule else ""
         log.log(
             logging.DEBUG if is_allowed or asked.is_filter else logging.INFO,
             "Principal = %s is %s operation = %s from host = %s on resource = %s:LITERAL:%s for request = %s with "

@@ -236,7 +236,11 @@ class Connection:
         try:
             self.principal = tls.principal_of(certificate)
         except NoPrincipal as error:
+            tls.login_failed(self.peer_host, str(error))
             self.close(str(error))
+            return
+        if certificate is not None:
+            tls.logged_in(self.principal, self.peer_host)
 
     def begin(self) -> None:
         """Start handling requests, including those that arrived before the listener was open."""
@@ -367,6 +371,7 @@ class Connection:
         tls = self.listener.tls
         if tls is not None:
             tls.statistics.failed[error.failure] += 1
+            tls.login_failed(self.peer_host, str(error))
             log.info("TLS connection from %s:%s failed: %s", self.peer_host, self.peer_port, error)
 
     # requests

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.tls import TlsSource
+from millbeck.security.audit.events import AuditKind, AuditTrail, event_of
 from millbeck.server.config import NodeConfig
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class NodeTls:
         self._environment = environment
         self._endpoints: dict[tuple[str, str], TlsEndpoint] = {}
         self._wanted = asyncio.Event()
+        self._audit: AuditTrail | None = None
 
     def of_listener(self, name: str) -> TlsEndpoint:
         """The TLS of connections that a listener accepts. Raises `InvalidConfig` if its settings are unusable."""
@@ -44,6 +46,12 @@ class NodeTls:
     def of_peers(self, name: str) -> TlsSource:
         """The TLS of this node's own connections to a listener of that name on other nodes."""
         return self._endpoint(name, CLIENT).context
+
+    def audit_by(self, audit: AuditTrail) -> None:
+        """Report logins by certificate, and renewals."""
+        self._audit = audit
+        for endpoint in self._endpoints.values():
+            endpoint.audit = audit
 
     @property
     def is_used(self) -> bool:
@@ -101,10 +109,12 @@ class NodeTls:
                 if reason != endpoint.last_error:
                     endpoint.last_error = reason
                     log.error("listener %s keeps its current certificate: %s", endpoint.name, reason)
+                    self._audit_reload(AuditKind.RELOAD_FAILED, endpoint, reason=reason)
                 continue
             endpoint.loaded = loaded
             endpoint.reloads += 1
             endpoint.last_error = ""
+            self._audit_reload(AuditKind.RELOADED, endpoint)
             self._report(endpoint)
 
     def _is_any_file_changed(self) -> bool:
@@ -117,6 +127,7 @@ class NodeTls:
             from millbeck.server.network.tls import TlsEndpoint
 
             endpoint = TlsEndpoint(name, role, self._loading(name, role)())
+            endpoint.audit = self._audit
             self._endpoints[name, role] = endpoint
             self._report(endpoint)
         return endpoint
@@ -142,6 +153,15 @@ class NodeTls:
             raise InvalidConfig("ssl.keystore.location is no longer set")
         if endpoint.name in self._config.node_listeners:
             check_trusted_by_itself(loaded, self._environment.network)
+
+    def _audit_reload(self, kind: AuditKind, endpoint: TlsEndpoint, **more: str) -> None:
+        if self._audit is None:
+            return
+        certificate = endpoint.loaded.material.certificate
+        subject = "" if certificate is None else certificate.subject
+        self._audit.record(
+            event_of(kind, listener=endpoint.name, role=endpoint.role, what="certificate", subject=subject, **more)
+        )
 
     def _report(self, endpoint: TlsEndpoint) -> None:
         certificate = endpoint.loaded.material.certificate

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.tls import PeerCertificate, TlsContext, TlsFailure
+from millbeck.security.audit.events import AuditKind, AuditTrail, event_of
 from millbeck.security.principal import ANONYMOUS, USER_TYPE, NoPrincipal, Principal
 from millbeck.security.tls.certificate import parse_certificate
 from millbeck.security.tls.der import DerError
@@ -100,6 +101,19 @@ class TlsEndpoint:
         self.reloads = 0
         self.reload_failures = 0
         self.last_error = ""
+        self.audit: AuditTrail | None = None
+
+    def logged_in(self, principal: Principal, host: str) -> None:
+        """A client has shown a certificate."""
+        if self.audit is not None:
+            event = event_of(AuditKind.LOGIN, host=host, listener=self.name, mechanism="TLS", principal=principal.text)
+            self.audit.record(event)
+
+    def login_failed(self, host: str, reason: str) -> None:
+        """A handshake has failed, or the certificate names nobody."""
+        if self.audit is not None:
+            event = event_of(AuditKind.LOGIN_FAILED, host=host, listener=self.name, mechanism="TLS", reason=reason)
+            self.audit.record(event)
 
     def context(self) -> TlsContext:
         """The context for a new connection."""

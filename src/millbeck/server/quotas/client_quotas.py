@@ -65,6 +65,8 @@ class QuotaConnection(Protocol):
 
     muted_until_ms: int
     is_lost: bool
+    principal: Principal
+    peer_host: str
 
     def mute(self, until_ms: int) -> None: ...
 
@@ -95,6 +97,9 @@ class ClientQuotas:
         self.throttled_count = 0
         self.throttled_ms = 0
         self.muted_count = 0
+        self.on_long_throttle: Callable[[QuotaConnection, int], None] | None = None
+        """Called when a client has to wait for at least `long_throttle_ms`."""
+        self.long_throttle_ms = 0
 
     def follow(self, image: ClientQuotasImage) -> None:
         if image is not self._image:
@@ -185,6 +190,8 @@ class ClientQuotas:
         until_ms = self._deadlines.now_ms() + wait_ms
         self.throttled_count += 1
         self.throttled_ms += wait_ms
+        if self.on_long_throttle is not None and wait_ms >= self.long_throttle_ms:
+            self.on_long_throttle(connection, wait_ms)
         if connection.is_lost or until_ms <= connection.muted_until_ms:
             return
         if not connection.muted_until_ms:

@@ -14,6 +14,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from millbeck.kernel.errors import InvalidConfig
+from millbeck.security.audit.events import AuditKind, event_of
 from millbeck.security.sasl.authentication import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
@@ -195,6 +196,7 @@ class ConnectionAuthentication:
             statistics.succeeded += 1
         else:
             statistics.reauthentication_succeeded += 1
+        self._audit(connection, AuditKind.LOGIN, session.mechanism, principal=session.principal.text)
         self._running = None
         self._session = session
         dispatcher = self._listener.dispatcher
@@ -207,6 +209,7 @@ class ConnectionAuthentication:
             statistics.failed += 1
         else:
             statistics.reauthentication_failed += 1
+        self._audit(connection, AuditKind.LOGIN_FAILED, failure.mechanism, user=failure.user, reason=failure.reason)
         log.info("Failed authentication with /%s (%s)", connection.peer_host, ascii(failure.reason)[1:-1])
         call.hold()
         broker = self._listener.broker
@@ -226,6 +229,21 @@ class ConnectionAuthentication:
         broker.deadlines.after(broker.config.socket.connection_failed_authentication_delay_ms, answer)
 
     # helpers
+
+    def _audit(self, connection: Connection, kind: AuditKind, mechanism: str, **who: str) -> None:
+        audit = self._listener.broker.audit
+        if audit is not None:
+            again = "" if self._session is None else "again"
+            audit.record(
+                event_of(
+                    kind,
+                    host=connection.peer_host,
+                    listener=self._listener.name,
+                    mechanism=mechanism,
+                    session=again,
+                    **who,
+                )
+            )
 
     def _call(self, connection: Connection, header: RequestHeader | None) -> Call:
         listener = self._listener

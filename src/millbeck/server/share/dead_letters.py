@@ -19,23 +19,15 @@ from millbeck.coordinator.share.partition.changes import DeadRecords
 from millbeck.kernel.errors import (
     ApiError,
     InvalidConfig,
-    LeaderNotAvailable,
-    UnknownServerError,
-    UnknownTopicOrPartition,
-    by_code,
 )
-from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch
 from millbeck.records.builder import BatchBuilder
 from millbeck.records.native.record import Header
-from millbeck.records.validation import validate
 from millbeck.replication.partition import Partition
-from millbeck.replication.partition_appends import CallbackAppend
 from millbeck.server.config.sections.share_groups import DeadLetterOptions
-from millbeck.server.local_topics import rules_of
+from millbeck.server.topic_writer import TopicWriter
 from millbeck.storage.config import LogConfig
 from millbeck.storage.reading import LogSlice
-from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
 if TYPE_CHECKING:
     from millbeck.metadata.image import TopicImage
@@ -50,7 +42,6 @@ PURPOSE: Final = "dead-letters"
 TRIES_MAX: Final = 5
 FIRST_PAUSE_SECONDS: Final = 1.0
 PAUSE_SECONDS_MAX: Final = 30.0
-ANSWER_SECONDS_MAX: Final = 30.0
 READ_BYTES: Final = 64 * 1024
 ROUND_OFFSETS_MAX: Final = 500
 RESERVED: Final = "__"
@@ -129,6 +120,7 @@ def batches_of(
 class DeadLetterWriter:
     def __init__(self, broker: ShareContext) -> None:
         self._broker = broker
+        self._topics = TopicWriter(broker, lambda: broker.peers, PURPOSE)
 
     async def write(self, letter: DeadLetter, counters: GroupCounters) -> bool:
         """Write the dead letters, with retries; on failure logs a warning and returns False."""
@@ -137,7 +129,7 @@ class DeadLetterWriter:
             position = letter.dead.first_offset
             while position <= letter.dead.last_offset:
                 end, originals = await self._read(letter, position)
-                config = self._config(letter.topic)
+                config = self._topics.config_of(letter.topic)
                 for count, data in batches_of(
                     letter,
                     range(position, end),
@@ -162,16 +154,12 @@ class DeadLetterWriter:
 
     # The topic
 
-    def _config(self, topic: str) -> LogConfig:
-        broker = self._broker
-        return LogConfig.resolve(broker.layers(broker.image, broker.image.configs.of_topic(topic)))
-
     async def _prepare(self, letter: DeadLetter) -> None:
         """Check the DLQ topic, and create it if that is allowed; raises ApiError."""
         broker = self._broker
         options = DeadLetterOptions.resolve(broker.layers(broker.image, {}))
         found = broker.image.topics.named(letter.topic)
-        check_topic(letter, found, self._config(letter.topic).dead_letters_enable, options)
+        check_topic(letter, found, self._topics.config_of(letter.topic).dead_letters_enable, options)
         if found is not None:
             return
         made = InternalTopic(
@@ -230,41 +218,7 @@ class DeadLetterWriter:
             await asyncio.sleep(min(FIRST_PAUSE_SECONDS * 2 ** (tries - 1), PAUSE_SECONDS_MAX))
 
     async def _send(self, letter: DeadLetter, data: bytes) -> None:
-        broker = self._broker
-        topic = broker.image.topics.named(letter.topic)
-        if topic is None:
-            raise UnknownTopicOrPartition(f"topic {letter.topic} does not exist")
-        index = letter.source.name.partition % len(topic.partitions)
-        leader = topic.partitions[index].leader
-        if leader < 0:
-            raise LeaderNotAvailable(f"{letter.topic}-{index} has no leader")
-        if leader == broker.node_id:
-            await self._append_here(TopicPartition(letter.topic, index), data)
-            return
-        produced = TopicProduceData(letter.topic, topic.topic_id, [PartitionProduceData(index, data)])
-        request = ProduceRequest(acks=-1, timeout_ms=int(ANSWER_SECONDS_MAX * 1000), topic_data=[produced])
-        answer = await broker.peers.request(leader, PURPOSE, request, ProduceResponse, timeout_s=ANSWER_SECONDS_MAX + 5)
-        for partition in answer.responses[0].partition_responses:
-            if partition.error_code:
-                raise by_code.get(partition.error_code, UnknownServerError)(partition.error_message or "")
-
-    async def _append_here(self, place: TopicPartition, data: bytes) -> None:
-        broker = self._broker
-        partition = broker.topics.led_partition(*place)
-        now_ms = broker.now_ms()
-        validated = await broker.in_thread(validate, data, rules_of(self._config(place.topic)), now_ms)
-        completed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def complete(error: ApiError | None) -> None:
-            if completed.done():
-                return
-            if error is None:
-                completed.set_result(None)
-            else:
-                completed.set_exception(error)
-
-        partition.append(validated, CallbackAppend(complete), now_ms=now_ms)
-        await completed
+        await self._topics.append(letter.topic, letter.source.name.partition, data)
 
 
 def _records_in(piece: LogSlice) -> Originals:

@@ -72,6 +72,7 @@ class Broker:
     def __init__(self) -> None:
         self.authorizer: Any = AllowAll()
         self.quotas = None
+        self.audit = None
         self.decisions = Authorization(cast(Any, self), is_dry_run=False)
         self.reported: list[tuple[Exception, str]] = []
 

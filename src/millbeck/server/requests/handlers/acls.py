@@ -72,7 +72,7 @@ def create_error(request: CreateAclsRequest | None, version: int, error: ApiErro
 async def handle_create_acls(call: Call, request: CreateAclsRequest) -> CreateAclsResponse:
     _check(call, Operation.ALTER)
     broker = call.broker
-    return await broker.quorum.submit(lambda image: broker.controller.create_acls(image, request))
+    return await broker.quorum.submit(lambda image: broker.controller.create_acls(image, request), by=call)
 
 
 def delete_error(request: DeleteAclsRequest | None, version: int, error: ApiError) -> DeleteAclsResponse | None:
@@ -87,4 +87,4 @@ def delete_error(request: DeleteAclsRequest | None, version: int, error: ApiErro
 async def handle_delete_acls(call: Call, request: DeleteAclsRequest) -> DeleteAclsResponse:
     _check(call, Operation.ALTER)
     broker = call.broker
-    return await broker.quorum.submit(lambda image: broker.controller.delete_acls(image, request))
+    return await broker.quorum.submit(lambda image: broker.controller.delete_acls(image, request), by=call)

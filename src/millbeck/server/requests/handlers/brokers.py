@@ -88,7 +88,7 @@ async def handle_unregister_broker(call: Call, request: UnregisterBrokerRequest)
     if not call.may(Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ClusterAuthorizationFailed
     broker = call.broker
-    await broker.quorum.submit(lambda image: broker.controller.unregister_broker(image, request.broker_id))
+    await broker.quorum.submit(lambda image: broker.controller.unregister_broker(image, request.broker_id), by=call)
     return UnregisterBrokerResponse(error_message=None)
 
 

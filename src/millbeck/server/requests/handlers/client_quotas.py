@@ -117,4 +117,4 @@ async def handle_alter_client_quotas(call: Call, request: AlterClientQuotasReque
     if not call.may(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ClusterAuthorizationFailed
     broker = call.broker
-    return await broker.quorum.submit(lambda image: broker.controller.alter_client_quotas(image, request))
+    return await broker.quorum.submit(lambda image: broker.controller.alter_client_quotas(image, request), by=call)

@@ -255,7 +255,7 @@ async def handle_alter_configs(call: Call, request: AlterConfigsRequest) -> Alte
     request.resources = allowed
     broker = call.broker
     await check_tls_settings(request, broker.tls, node_id=broker.node_id, may=call.may)
-    response = await broker.quorum.submit(lambda image: broker.controller.alter_configs(image, request))
+    response = await broker.quorum.submit(lambda image: broker.controller.alter_configs(image, request), by=call)
     response.responses += refused
     return response
 
@@ -303,7 +303,9 @@ async def handle_incremental_alter_configs(
     request.resources = allowed
     broker = call.broker
     await check_tls_settings(request, broker.tls, node_id=broker.node_id, may=call.may)
-    response = await broker.quorum.submit(lambda image: broker.controller.incremental_alter_configs(image, request))
+    response = await broker.quorum.submit(
+        lambda image: broker.controller.incremental_alter_configs(image, request), by=call
+    )
     response.responses += refused
     return response
 

@@ -83,7 +83,8 @@ async def handle_create_delegation_token(
         response = await broker.quorum.submit(
             lambda image: broker.controller.tokens.create(
                 image, request, requester=requester, now_ms=now_ms, randomness=broker.environment.randomness
-            )
+            ),
+            by=call,
         )
     except NotController:
         raise
@@ -107,7 +108,7 @@ async def handle_renew_delegation_token(
     broker, requester = call.broker, call.principal
     now_ms = broker.environment.clock.wall_ms()
     return await broker.quorum.submit(
-        lambda image: broker.controller.tokens.renew(image, request, requester=requester, now_ms=now_ms)
+        lambda image: broker.controller.tokens.renew(image, request, requester=requester, now_ms=now_ms), by=call
     )
 
 
@@ -122,7 +123,7 @@ async def handle_expire_delegation_token(
     broker, requester = call.broker, call.principal
     now_ms = broker.environment.clock.wall_ms()
     return await broker.quorum.submit(
-        lambda image: broker.controller.tokens.expire(image, request, requester=requester, now_ms=now_ms)
+        lambda image: broker.controller.tokens.expire(image, request, requester=requester, now_ms=now_ms), by=call
     )
 
 

@@ -46,4 +46,4 @@ async def handle_elect_leaders(call: Call, request: ElectLeadersRequest) -> Elec
     if not call.may(Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ClusterAuthorizationFailed
     broker = call.broker
-    return await broker.quorum.submit(lambda image: broker.controller.elect_leaders(image, request))
+    return await broker.quorum.submit(lambda image: broker.controller.elect_leaders(image, request), by=call)

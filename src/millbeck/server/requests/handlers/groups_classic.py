@@ -30,6 +30,7 @@ from millbeck.server.loop.gather import ResultCollector
 from millbeck.server.metadata.new_ids import new_uuid_text
 from millbeck.server.network.call import Call
 from millbeck.server.network.route import Need, handles
+from millbeck.server.requests.audited import audited
 from millbeck.wire.messages.classic_groups import (
     DescribedClassicGroup,
     DescribeGroupsRequest,
@@ -209,6 +210,10 @@ def handle_delete_groups(call: Call, request: DeleteGroupsRequest) -> None:
     groups = call.broker.groups
 
     def finish(results: list[list[DeletableGroupResult]]) -> None:
+        for part in results:
+            for result in part:
+                if not result.error_code:
+                    audited(call, "group", result.group_id, before="a group")
         call.reply(DeleteGroupsResponse(results=[result for part in results for result in part]))
 
     gather: ResultCollector[list[DeletableGroupResult]] = ResultCollector(finish)

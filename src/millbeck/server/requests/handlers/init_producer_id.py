@@ -69,8 +69,8 @@ async def handle_init_producer_id(call: Call, request: InitProducerIdRequest) ->
         raise InvalidRequest("producer id and producer epoch must both be set or both be unset")
     if request.transactional_id is not None:
         return await _init_transactional(call, request, request.transactional_id)
-    if not call.may(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME) and not call.may_any(
-        Operation.WRITE, ResourceType.TOPIC
+    if not call.may_any(Operation.WRITE, ResourceType.TOPIC) and not call.may(
+        Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME
     ):
         raise ClusterAuthorizationFailed
     return InitProducerIdResponse(producer_id=await call.broker.producer_ids.take())

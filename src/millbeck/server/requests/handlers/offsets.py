@@ -30,6 +30,7 @@ from millbeck.security.authorizer import Operation, ResourceType
 from millbeck.server.loop.gather import ResultCollector
 from millbeck.server.network.call import Call
 from millbeck.server.network.route import Need, handles
+from millbeck.server.requests.audited import audited
 from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -327,6 +328,12 @@ def handle_offset_delete(call: Call, request: OffsetDeleteRequest) -> None:
         _split_delete(call, topic, kept, refused)
 
     def finish(response: OffsetDeleteResponse) -> None:
+        for deleted in response.topics:
+            for each in deleted.partitions:
+                if not each.error_code:
+                    audited(
+                        call, "offset", f"{request.group_id}:{deleted.name}-{each.partition_index}", before="committed"
+                    )
         for topic in refused:
             found = next((one for one in response.topics if one.name == topic.name), None)
             if found is None:

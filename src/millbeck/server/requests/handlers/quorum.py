@@ -102,5 +102,6 @@ async def handle_update_features(call: Call, request: UpdateFeaturesRequest) -> 
     return await broker.quorum.submit(
         lambda image: broker.controller.update_features(
             image, request, version=call.version, quorum=quorum, supported=broker.config.supported_features
-        )
+        ),
+        by=call,
     )

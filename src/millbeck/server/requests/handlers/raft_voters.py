@@ -17,14 +17,21 @@ from typing import Any
 from millbeck.security.authorizer import Operation, ResourceType
 from millbeck.server.network.call import Call
 from millbeck.server.network.route import Need, handles
+from millbeck.server.requests.audited import audited
 from millbeck.server.requests.handlers.raft import ask_quorum, error_reply
 
 
 @handles(80, needs=[Need(Operation.ALTER, ResourceType.CLUSTER)], error_reply=error_reply(80))
 async def handle_add_raft_voter(call: Call, request: Any) -> Any:
-    return await ask_quorum(call, request, Operation.ALTER)
+    response = await ask_quorum(call, request, Operation.ALTER)
+    if not response.error_code:
+        audited(call, "voter", str(request.voter_id), after=[f"{each.host}:{each.port}" for each in request.listeners])
+    return response
 
 
 @handles(81, needs=[Need(Operation.ALTER, ResourceType.CLUSTER)], error_reply=error_reply(81))
 async def handle_remove_raft_voter(call: Call, request: Any) -> Any:
-    return await ask_quorum(call, request, Operation.ALTER)
+    response = await ask_quorum(call, request, Operation.ALTER)
+    if not response.error_code:
+        audited(call, "voter", str(request.voter_id), before="a voter")
+    return response

@@ -28,7 +28,9 @@ async def handle_alter_partition_reassignments(
     if not call.may(Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ClusterAuthorizationFailed
     broker = call.broker
-    return await broker.quorum.submit(lambda image: broker.controller.alter_partition_reassignments(image, request))
+    return await broker.quorum.submit(
+        lambda image: broker.controller.alter_partition_reassignments(image, request), by=call
+    )
 
 
 @handles(46, needs=[Need(Operation.DESCRIBE, ResourceType.CLUSTER)])

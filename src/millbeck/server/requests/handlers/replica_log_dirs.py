@@ -23,6 +23,7 @@ from millbeck.kernel.errors import (
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from millbeck.server.network.call import Call
 from millbeck.server.network.route import Need, handles
+from millbeck.server.requests.audited import audited
 from millbeck.wire.messages.replicas import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
@@ -61,6 +62,7 @@ def _answer(
 def _begin(call: Call, path: str, topic: str, index: int) -> int:
     try:
         call.broker.replication.moves.begin(call.broker.topics.partition(topic, index), path)
+        audited(call, "replica", f"{topic}-{index}", after={"directory": path})
     except (UnknownTopicOrPartition, NotLeaderOrFollower):
         return ReplicaNotAvailable.code
     except ApiError as error:

@@ -100,4 +100,6 @@ async def handle_alter_user_scram_credentials(
     if not call.may(Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ClusterAuthorizationFailed
     broker = call.broker
-    return await broker.quorum.submit(lambda image: broker.controller.alter_user_scram_credentials(image, request))
+    return await broker.quorum.submit(
+        lambda image: broker.controller.alter_user_scram_credentials(image, request), by=call
+    )

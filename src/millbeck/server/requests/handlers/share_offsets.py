@@ -30,6 +30,7 @@ from millbeck.security.authorizer import Operation, ResourceType
 from millbeck.server.loop.gather import ResultCollector
 from millbeck.server.network.call import Call
 from millbeck.server.network.route import Need, handles
+from millbeck.server.requests.audited import audited
 from millbeck.server.requests.handlers.share_fetch import check_share_groups_are_on
 from millbeck.server.share.persister_requests import PersistedState
 from millbeck.wire.messages.log_offsets import (
@@ -249,6 +250,9 @@ async def handle_alter_share_group_offsets(
                 (topic_id, each.partition_index)
             )
             code, text = (0, None) if error is None else (error.code, str(error) or None)
+            if error is None:
+                name = f"{group_id}:{topic.topic_name}-{each.partition_index}"
+                audited(call, "offset", name, after={"start_offset": each.start_offset})
             results.append(AlterShareGroupOffsetsResponsePartition(each.partition_index, code, text))
         response.responses.append(AlterShareGroupOffsetsResponseTopic(topic.topic_name, topic_id, results))
     return response
@@ -307,6 +311,8 @@ async def handle_delete_share_group_offsets(
         lambda reply: broker.groups.write(group_id, lambda shard: shard.share.end_deletion(group_id, gone), reply)
     )
     assert is_recorded
+    for topic_id in gone:
+        audited(call, "offset", f"{group_id}:{names[topic_id]}", before="a start offset")
     ids = {name: topic_id for topic_id, name in names.items()}
     response = DeleteShareGroupOffsetsResponse()
     for topic in request.topics:

@@ -27,6 +27,7 @@ from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from millbeck.server.network.call import Call
 from millbeck.server.network.route import Need, handles
 from millbeck.server.quotas.client_quotas import UNLIMITED, Mutations
+from millbeck.server.requests.audited import audited
 from millbeck.wire.messages.topics import (
     CreatableTopicResult,
     CreatePartitionsRequest,
@@ -98,7 +99,8 @@ async def handle_create_topics(call: Call, request: CreateTopicsRequest) -> Crea
             image,
             request,
             may_describe_configs=lambda name: call.may(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name),
-        )
+        ),
+        by=call,
     )
     response.topics += refused
     response.throttle_time_ms = mutations.wait_ms()
@@ -161,7 +163,7 @@ async def handle_delete_topics(call: Call, request: DeleteTopicsRequest) -> Dele
             request.topics.append(state)
         except ThrottlingQuotaExceeded as error:
             refused.append(DeletableTopicResult(state.name, state.topic_id, error.code, error.message))
-    response = await broker.quorum.submit(lambda image: broker.controller.delete_topics(image, request))
+    response = await broker.quorum.submit(lambda image: broker.controller.delete_topics(image, request), by=call)
     response.responses += refused
     response.throttle_time_ms = mutations.wait_ms()
     return response
@@ -220,7 +222,7 @@ async def handle_create_partitions(call: Call, request: CreatePartitionsRequest)
             request.topics.append(topic)
         except ThrottlingQuotaExceeded as throttled:
             refused.append(CreatePartitionsTopicResult(topic.name, throttled.code, throttled.message))
-    response = await broker.quorum.submit(lambda image: broker.controller.create_partitions(image, request))
+    response = await broker.quorum.submit(lambda image: broker.controller.create_partitions(image, request), by=call)
     response.results += refused
     response.throttle_time_ms = mutations.wait_ms()
     return response
@@ -263,8 +265,16 @@ def _delete(call: Call, name: str, asked: DeleteRecordsPartition) -> DeleteRecor
         offset = partition.high_watermark if asked.offset == HIGH_WATERMARK else asked.offset
         if offset > partition.high_watermark:
             raise OffsetOutOfRange(f"offset {offset} is above the high watermark {partition.high_watermark}")
+        before = partition.log.log_start_offset
         start_offset = partition.log.delete_records(offset)
         partition.log_start_moved()
+        audited(
+            call,
+            "records",
+            f"{name}-{asked.partition_index}",
+            before={"log_start_offset": before},
+            after={"log_start_offset": start_offset},
+        )
         return DeleteRecordsPartitionResult(asked.partition_index, start_offset, 0)
     except ApiError as error:
         return DeleteRecordsPartitionResult(asked.partition_index, -1, error.code)

@@ -124,7 +124,7 @@ def test_a_controller_that_is_not_active_says_so_outside() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         assert house.node is not None
 
-        async def elsewhere(_: Any) -> Any:
+        async def elsewhere(_: Any, **origin: Any) -> Any:
             raise NotController
 
         house.node.broker.quorum.submit = elsewhere  # type: ignore[method-assign,assignment]

@@ -1,0 +1,1 @@
+"""What ``millbeck audit`` reads and shows."""

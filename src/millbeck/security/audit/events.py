@@ -1,0 +1,72 @@
+"""Audit events, and the lines of JSON they are written as.
+
+    {"time":"2026-11-19T14:00:00.123Z","node":1,"event":"denied","principal":"User:bob","host":"10.0.0.7",
+     "operation":"WRITE","resource":"TOPIC:orders","api":"Produce","rule":"DefaultDeny"}
+
+(on one line). Events with the same ``subject`` are repeats of each other, which `folding` counts; ``details`` are shown
+and not compared.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final, Protocol
+
+TEXT_LENGTH_MAX: Final = 512
+"""Longer texts of clients, such as names of topics and reasons, are cut."""
+
+
+class AuditKind(StrEnum):
+    LOGIN = "login"
+    LOGIN_FAILED = "login-failed"
+    DENIED = "denied"
+    CHANGED = "changed"
+    RELOADED = "reloaded"
+    RELOAD_FAILED = "reload-failed"
+    THROTTLED = "throttled"
+    DISCONNECTED = "disconnected"
+
+
+KINDS: Final = tuple(kind.value for kind in AuditKind)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    kind: AuditKind
+    subject: tuple[tuple[str, str], ...]
+    """Who, from where, what: by name, in the order in which they are shown."""
+    details: Mapping[str, object] = field(default_factory=dict, compare=False)
+
+
+class AuditTrail(Protocol):
+    """What the parts of a node report events to."""
+
+    def record(self, event: AuditEvent) -> None: ...
+
+
+def event_of(kind: AuditKind, details: Mapping[str, object] | None = None, /, **subject: str) -> AuditEvent:
+    """An event whose subject has these names; empty ones are left out."""
+    shown = tuple((name, text[:TEXT_LENGTH_MAX]) for name, text in subject.items() if text)
+    return AuditEvent(kind, shown, details or {})
+
+
+def line_of(event: AuditEvent, *, wall_ms: int, node_id: int, more: Mapping[str, object] | None = None) -> str:
+    """One line of JSON, without the line break. JSON escapes whatever a client may have put into a name."""
+    content = {
+        "time": time_text(wall_ms),
+        "node": node_id,
+        "event": event.kind.value,
+        **dict(event.subject),
+        **event.details,
+        **(more or {}),
+    }
+    return json.dumps(content, separators=(",", ":"))
+
+
+def time_text(wall_ms: int) -> str:
+    moment = datetime.fromtimestamp(wall_ms // 1000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{wall_ms % 1000:03d}Z"

@@ -1,0 +1,50 @@
+"""The file of the audit: lines appended on a thread; when it is large enough, it becomes ``.1``, ``.1`` becomes ``.2``.
+
+The file is opened for each write: whoever moves it away, such as logrotate, needs to tell nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from millbeck.kernel.environment import Environment, Files, OpenMode
+
+NAME: Final = "file"
+
+
+class AuditFile:
+    name = NAME
+
+    def __init__(self, environment: Environment, path: str, *, size_bytes_max: int, file_count: int) -> None:
+        self._environment = environment
+        self._path = path
+        self._size_bytes_max = size_bytes_max
+        self._file_count = file_count
+
+    async def write(self, lines: Sequence[str]) -> None:
+        """Raises OSError."""
+        data = "".join(f"{line}\n" for line in lines).encode()
+        await self._environment.threads.run(
+            append, self._environment.files, self._path, data, self._size_bytes_max, self._file_count
+        )
+
+
+def append(files: Files, path: str, data: bytes, size_bytes_max: int, file_count: int) -> None:
+    """Append to a file, which is rotated first if it would exceed its size. Only its owner can read it."""
+    if files.exists(path) and files.size(path) + len(data) > size_bytes_max:
+        _rotate(files, path, file_count)
+    file = files.open(path, OpenMode.WRITE_PRIVATE)
+    try:
+        file.write([data], file.size())
+    finally:
+        file.close()
+
+
+def _rotate(files: Files, path: str, file_count: int) -> None:
+    names = [path, *(f"{path}.{number}" for number in range(1, file_count))]
+    if files.exists(names[-1]):
+        files.unlink(names[-1])
+    for older, newer in zip(reversed(names[1:]), reversed(names[:-1]), strict=True):
+        if files.exists(newer):
+            files.rename(newer, older)

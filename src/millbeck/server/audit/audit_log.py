@@ -1,0 +1,159 @@
+"""Take audit events from the parts of the node and pass them to the sinks, each through a bounded queue of its own.
+
+`AuditLog.record` never waits: what a sink cannot take in time is dropped and counted. Events come from paths that are
+rare or slow anyway (logins, denials, changes of the metadata, throttled clients); the data path does not know of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from millbeck.security.audit.events import AuditEvent, AuditKind, line_of
+from millbeck.security.audit.folding import Folding, Repeats
+
+if TYPE_CHECKING:
+    from millbeck.kernel.environment import Clock
+    from millbeck.server.loop.deadlines import Deadlines
+
+QUEUED_MAX: Final = 10_000
+LINES_AT_ONCE: Final = 500
+RETRY_SECONDS: Final = 1.0
+CLOSE_SECONDS_MAX: Final = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class AuditSink(Protocol):
+    """Where audit lines go."""
+
+    name: str
+
+    async def write(self, lines: Sequence[str]) -> None:
+        """Write lines in this order; on any exception they are tried again."""
+
+
+class SinkQueue:
+    """The lines that one sink has not written yet, and its task."""
+
+    def __init__(self, sink: AuditSink, *, queued_max: int = QUEUED_MAX) -> None:
+        self._sink = sink
+        self._queued_max = queued_max
+        self._lines: deque[str] = deque()
+        self._wanted = asyncio.Event()
+        self._is_failing = False
+        self.dropped = 0
+        self.written = 0
+
+    @property
+    def name(self) -> str:
+        return self._sink.name
+
+    def put(self, line: str) -> None:
+        if len(self._lines) >= self._queued_max:
+            self.dropped += 1
+            return
+        self._lines.append(line)
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Write for as long as the node runs."""
+        while True:
+            await self._wanted.wait()
+            if not await self.write_some():
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def write_some(self) -> bool:
+        """Write up to `LINES_AT_ONCE` lines; returns whether that succeeded."""
+        some = [self._lines[position] for position in range(min(len(self._lines), LINES_AT_ONCE))]
+        try:
+            if some:
+                await self._sink.write(some)
+        except Exception as error:  # whatever is wrong with a disk or a topic, the node goes on
+            if not self._is_failing:
+                log.warning("the audit %s cannot be written and is tried again: %s", self.name, error)
+            self._is_failing = True
+            return False
+        self._is_failing = False
+        for _ in some:
+            self._lines.popleft()
+        self.written += len(some)
+        if not self._lines:
+            self._wanted.clear()
+        return True
+
+    async def close(self) -> None:
+        """Write what is left, once."""
+        while self._lines and await self.write_some():
+            pass
+
+
+class AuditLog:
+    def __init__(
+        self,
+        sinks: Sequence[AuditSink],
+        *,
+        clock: Clock,
+        deadlines: Deadlines,
+        node_id: int,
+        kinds: Collection[AuditKind],
+        repeat_ms: int,
+    ) -> None:
+        self.queues = [SinkQueue(sink) for sink in sinks]
+        self.counts: Counter[AuditKind] = Counter()
+        """All events by kind, repeats included."""
+        self._clock = clock
+        self._deadlines = deadlines
+        self._node_id = node_id
+        self._kinds = frozenset(kinds)
+        self._folding = Folding(repeat_ms)
+        self._is_waiting = False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self, spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]) -> None:
+        self._tasks = [spawn(queue.run()) for queue in self.queues]
+
+    def record(self, event: AuditEvent) -> None:
+        if event.kind not in self._kinds:
+            return
+        self.counts[event.kind] += 1
+        now_ms = self._deadlines.now_ms()
+        if self._folding.record(event, now_ms):
+            self._put(line_of(event, wall_ms=self._clock.wall_ms(), node_id=self._node_id))
+        self._wait(now_ms)
+
+    def _wait(self, now_ms: int) -> None:
+        ends_ms = self._folding.next_end_ms()
+        if ends_ms is not None and not self._is_waiting:
+            self._is_waiting = True
+            self._deadlines.after(max(ends_ms - now_ms, 0), self._expire)
+
+    def _expire(self) -> None:
+        self._is_waiting = False
+        now_ms = self._deadlines.now_ms()
+        self._put_repeats(self._folding.expire(now_ms))
+        self._wait(now_ms)
+
+    def _put_repeats(self, found: list[Repeats]) -> None:
+        for each in found:
+            more = {"repeated": each.count, "seconds": round(each.seconds, 1)}
+            self._put(line_of(each.event, wall_ms=self._clock.wall_ms(), node_id=self._node_id, more=more))
+
+    def _put(self, line: str) -> None:
+        for queue in self.queues:
+            queue.put(line)
+
+    async def close(self) -> None:
+        """Write everything, as far as that succeeds in a few seconds."""
+        self._put_repeats(self._folding.flush(self._deadlines.now_ms()))
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS_MAX):
+                await asyncio.gather(*(queue.close() for queue in self.queues))
+        except TimeoutError:
+            log.warning("not all of the audit could be written")

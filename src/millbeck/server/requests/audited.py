@@ -1,0 +1,28 @@
+"""Report to the audit what administrators do besides changes of the metadata: those are reported when they commit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millbeck.security.audit.events import AuditKind, event_of
+
+if TYPE_CHECKING:
+    from millbeck.server.network.call import Call
+
+
+def audited(call: Call, kind: str, name: str, *, before: object = None, after: object = None) -> None:
+    """Something was changed: its state before and after; None: it was not there, or is not any more."""
+    audit = call.broker.audit
+    if audit is None:
+        return
+    audit.record(
+        event_of(
+            AuditKind.CHANGED,
+            {"before": before, "after": after},
+            principal=call.principal.text,
+            host=call.peer_host,
+            api=call.api_name,
+            kind=kind,
+            name=name,
+        )
+    )
