@@ -84,8 +84,9 @@ def test_logins_denials_and_changes_are_in_the_file_and_the_topic_and_no_secret_
         audit = tmp_path / "security" / "audit-1.log"
         bob = node.create_user("bob")
         wrong = AdminClient({**bob.librdkafka, "sasl.password": "guessed-by-bob"})
-        assert not wrong.poll(0.5)
+        wrong.poll(0.5)
         failed = until_there(audit, event="login-failed", user="bob")
+        del wrong  # it would try again for ever
         assert (failed["mechanism"], failed["host"], failed["listener"]) == ("SCRAM-SHA-512", "127.0.0.1", "SASL_SSL")
         admin = AdminClient(bob.librdkafka)
         for _ in range(5):
@@ -95,12 +96,9 @@ def test_logins_denials_and_changes_are_in_the_file_and_the_topic_and_no_secret_
         until_there(audit, event="login", principal="User:bob")
         config = tmp_path / "admin.properties"
         config.write_text("".join(f"{name}={value}\n" for name, value in node.admin.librdkafka.items()))
-        changed = run("config", "alter", "--broker-defaults", "--add-config", "x=1", "--command-config", str(config))
         for value in ("1000000", "2000000"):
-            argument = f"message.max.bytes={value}"
-            changed = run(
-                "config", "alter", "--broker-defaults", "--add-config", argument, "--command-config", str(config)
-            )
+            setting = ("--add-config", f"message.max.bytes={value}")
+            changed = run("config", "alter", "--broker-defaults", *setting, "--command-config", str(config))
             assert changed.exit_code == 0, changed.output
         last = until_there(audit, event="changed", name="broker:(all):message.max.bytes", after="2000000")
         assert (last["before"], last["principal"]) == ("1000000", "User:admin")
