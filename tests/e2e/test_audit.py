@@ -36,7 +36,7 @@ def until_there(path: Path, **wanted: str) -> dict[str, Any]:
 
 def workload(bootstrap: str) -> None:
     """What an application does: topics, a transaction, a group."""
-    servers = {"bootstrap.servers": bootstrap}
+    servers: dict[str, Any] = {"bootstrap.servers": bootstrap}
     admin = AdminClient(servers)
     for name, created in admin.create_topics([NewTopic("orders", 2, 1), NewTopic("payments", 1, 1)]).items():
         try:
