@@ -96,7 +96,7 @@ async def lines_of_topic(
     from millbeck.kernel.ids import TopicPartition
 
     settings = target.client_settings(enable_auto_commit="false")
-    async with Consumer(environment, settings) as consumer:
+    async with Consumer(settings, environment=environment) as consumer:
         await check_reachable(consumer.cluster, target)
         try:
             topic = await consumer.topic(AUDIT_TOPIC, timeout_s=LOOKUP_SECONDS_MAX)
