@@ -160,7 +160,7 @@ def command(
     given = given_settings(ctx)
     if memory and given.count("log.dirs") > 1:
         raise click.UsageError("--memory and --data exclude each other")
-    from millbeck.cli.commands.up_node import run_single_node
+    from millbeck.cli.nodes.up_node import run_single_node
 
     run_single_node(
         _memory_directory() if memory else os.path.abspath(data),

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import click
 
-from millbeck.cli.commands.up_screen import bootstrap_of, cluster_screen, secure_cluster_screen
 from millbeck.cli.nodes.control import ControlServer
 from millbeck.cli.nodes.node_processes import NodeCommand, NodeProcess, NodeProcesses
 from millbeck.cli.nodes.running_nodes import announce, runtime_directory
 from millbeck.cli.nodes.up_directory import secure_nodes
+from millbeck.cli.nodes.up_screen import bootstrap_of, cluster_screen, secure_cluster_screen
 from millbeck.cli.settings import embedded_config, settings_of_options
 from millbeck.host import real_environment
 from millbeck.kernel.options import ConfigLayers

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from millbeck.cli.commands.up_screen import cluster_screen, screen, secure_cluster_screen, secure_screen
 from millbeck.cli.nodes.up_cluster import failover_text
+from millbeck.cli.nodes.up_screen import cluster_screen, screen, secure_cluster_screen, secure_screen
 
 LINES_MAX = 23
 """A terminal of 24 lines keeps one for the cursor."""

@@ -10,12 +10,12 @@ from typing import Final
 
 import click
 
-from millbeck.cli.commands.up_screen import address_of, screen, secure_screen
 from millbeck.cli.nodes.node_runner import ErrorHints, check_address, run_node
 from millbeck.cli.nodes.ports import PortUnusable, check_port_is_free
 from millbeck.cli.nodes.running_nodes import announce
 from millbeck.cli.nodes.up_directory import node_directory, secure_nodes
 from millbeck.cli.nodes.up_registry import EXTRA, PORT, RegistryOnDemand, is_installed
+from millbeck.cli.nodes.up_screen import address_of, screen, secure_screen
 from millbeck.cli.settings import embedded_config
 from millbeck.kernel.environment import Environment
 from millbeck.server.local.client_configs import PROTOCOL
