@@ -20,7 +20,7 @@ IMPLIED: Final = {
 """An operation, and those whose ACLs allow it too."""
 
 
-class Wanted(NamedTuple):
+class Denial(NamedTuple):
     """Something that was denied."""
 
     principal: str
@@ -37,7 +37,7 @@ def suggested(
     Names that begin with one of ``prefixes`` get one ACL for the prefix. With ``hosts`` an ACL is for the address that
     was denied, otherwise for all.
     """
-    denied: dict[tuple[Wanted, str], None] = {}
+    denied: dict[tuple[Denial, str], None] = {}
     by_request: dict[tuple[str, str], set[tuple[Operation, ResourceType]]] = {}
     for event in events:
         wanted = _wanted(event)
@@ -58,7 +58,7 @@ def suggested(
     return sorted(entries, key=_order)
 
 
-def _wanted(event: Mapping[str, Any]) -> Wanted | None:
+def _wanted(event: Mapping[str, Any]) -> Denial | None:
     """What an event says was denied; None for other events, and for denials by an ACL that denies: no ACL allows it."""
     if event.get("event") != DENIED or "MatchingAcl" in str(event.get("rule", "")):
         return None
@@ -66,11 +66,11 @@ def _wanted(event: Mapping[str, Any]) -> Wanted | None:
     operation = str(event.get("operation", ""))
     if kind not in ResourceType.__members__ or operation not in Operation.__members__ or not event.get("principal"):
         return None
-    return Wanted(str(event["principal"]), ResourceType[kind], name, Operation[operation])
+    return Denial(str(event["principal"]), ResourceType[kind], name, Operation[operation])
 
 
-def _hosts_of(events: Iterable[Mapping[str, Any]]) -> dict[Wanted, set[str]]:
-    found: dict[Wanted, set[str]] = {}
+def _hosts_of(events: Iterable[Mapping[str, Any]]) -> dict[Denial, set[str]]:
+    found: dict[Denial, set[str]] = {}
     for event in events:
         wanted = _wanted(event)
         if wanted is not None and event.get("host"):
@@ -78,7 +78,7 @@ def _hosts_of(events: Iterable[Mapping[str, Any]]) -> dict[Wanted, set[str]]:
     return found
 
 
-def _has_narrower(wanted: Wanted, api: str, asked: set[tuple[Operation, ResourceType]]) -> bool:
+def _has_narrower(wanted: Denial, api: str, asked: set[tuple[Operation, ResourceType]]) -> bool:
     """Whether the request would do with less that was denied too: with CREATE on the topic, not the cluster."""
     from millbeck.server.requests.routes import ROUTES
     from millbeck.wire.api_keys import APIS
@@ -105,7 +105,7 @@ def _has_narrower(wanted: Wanted, api: str, asked: set[tuple[Operation, Resource
     return False
 
 
-def _entry(wanted: Wanted, prefixes: Sequence[str], host: str) -> AccessControlEntry:
+def _entry(wanted: Denial, prefixes: Sequence[str], host: str) -> AccessControlEntry:
     is_cluster = wanted.resource_type is ResourceType.CLUSTER
     prefix = None if is_cluster else next((each for each in prefixes if wanted.name.startswith(each)), None)
     return AccessControlEntry(

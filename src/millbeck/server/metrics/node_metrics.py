@@ -9,7 +9,6 @@ from millbeck.kernel.metrics import Rows, RowsInParts
 from millbeck.replication.partition import Partition
 from millbeck.server.cleaner.metrics import declare_cleaner_metrics
 from millbeck.server.local_topics import TopicCounts
-from millbeck.server.metrics.audit import declare_audit_metrics
 from millbeck.server.metrics.controller import declare_controller_metrics
 from millbeck.server.metrics.groups import declare_group_metrics
 from millbeck.server.metrics.metadata import declare_broker_metadata_metrics, declare_metadata_metrics
@@ -46,7 +45,6 @@ def declare_metrics(node: Node) -> None:
     declare_process_metrics(node.registry, node.settings.process_numbers, node.listening.replies)
     declare_tls_metrics(node)
     declare_permission_metrics(node)
-    declare_audit_metrics(node)
     if node.controller_part is not None:
         declare_controller_metrics(node)
     if node.broker_part is not None:

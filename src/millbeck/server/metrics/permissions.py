@@ -1,10 +1,12 @@
-"""Metrics of the authorizer and of client quotas. Requests that are allowed are not counted: most of these decisions
+"""Metrics of the authorizer, of client quotas and of the audit. Requests that are allowed are not counted: most of these decisions
 take 0.1 µs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from millbeck.kernel.metrics import Rows
+from millbeck.security.audit.events import AuditKind
 from millbeck.security.standard_authorizer import StandardAuthorizer
 from millbeck.server.metrics.tables import declare_single
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def declare_permission_metrics(node: Node) -> None:
+    _declare_audit_metrics(node)
     broker = node.broker
     authorizer = broker.authorizer
     if isinstance(authorizer, StandardAuthorizer):
@@ -60,4 +63,32 @@ def declare_permission_metrics(node: Node) -> None:
                 lambda: quotas.muted_count,
             ),
         ),
+    )
+
+
+def _declare_audit_metrics(node: Node) -> None:
+    audit, registry = node.audit, node.registry
+    if audit is None:
+        return
+
+    def events() -> Rows:
+        return [((kind.value,), audit.counts[kind]) for kind in AuditKind]
+
+    def written() -> Rows:
+        return [((queue.name,), queue.written) for queue in audit.queues]
+
+    def dropped() -> Rows:
+        return [((queue.name,), queue.dropped) for queue in audit.queues]
+
+    registry.callback_counter(
+        "millbeck_audit_events_total", "Events of the audit; repeats count each.", ["event"], events
+    )
+    registry.callback_counter(
+        "millbeck_audit_written_total", "Lines written to the audit's file or topic.", ["sink"], written
+    )
+    registry.callback_counter(
+        "millbeck_audit_dropped_total",
+        "Lines lost because the audit's file or topic could not be written for too long.",
+        ["sink"],
+        dropped,
     )
