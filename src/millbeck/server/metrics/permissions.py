@@ -1,5 +1,7 @@
-"""Metrics of the authorizer, of client quotas and of the audit. Requests that are allowed are not counted: most of these decisions
-take 0.1 µs."""
+"""Metrics of the authorizer, of client quotas and of the audit.
+
+Requests that are allowed are not counted: most of these decisions take 0.1 µs.
+"""
 
 from __future__ import annotations
 
