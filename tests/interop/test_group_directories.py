@@ -14,16 +14,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.systems import SYSTEMS
 from millbeck.client.admin import Admin
-from millbeck.client.admin.results import FeatureUpdate, GroupDescription, UpgradeType
+from millbeck.client.admin.results import GroupDescription
 from tests.interop.cluster import until
 
 T = TypeVar("T")
 OVERRIDES = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
-
-
-async def _without_streams(admin: Admin) -> None:
-    """Streams groups are on in a new cluster of Kafka, and not available in ours."""
-    await admin.update_features({"streams.version": FeatureUpdate(level=0, upgrade_type=UpgradeType.SAFE_DOWNGRADE)})
 
 
 async def _described(admin: Admin) -> GroupDescription:
@@ -42,7 +37,6 @@ def _ask(bootstrap: str, work: Callable[[Admin], Awaitable[T]]) -> T:
 def test_a_member_of_the_consumer_protocol_is_taken_over(writer: str, reader: str, tmp_path: Path) -> None:
     with SYSTEMS[writer](tmp_path / writer, overrides=OVERRIDES) as node:
         admin = AdminClient({"bootstrap.servers": node.bootstrap})
-        _ask(node.bootstrap, _without_streams)
         admin.create_topics([NewTopic("t", 2, 1)])["t"].result(30)
         member = Consumer({"bootstrap.servers": node.bootstrap, "group.id": "g", "group.protocol": "consumer"})
         try:

@@ -10,6 +10,7 @@ SEEDS_PER_RUN = {
     "registry_seed": 6,
     "damage_seed": 10,
     "group_seed": 15,
+    "streams_seed": 15,
     "share_seed": 30,
     "isolation_seed": 30,
 }

@@ -43,6 +43,7 @@ public class StreamsGroup {
         String application = arguments[1];
         String directory = arguments[2];
         String endpoint = arguments[3];
+        String threads = arguments[4];
         Properties properties = new Properties();
         properties.put("bootstrap.servers", bootstrap);
         properties.put("application.id", application);
@@ -50,7 +51,7 @@ public class StreamsGroup {
         properties.put("processing.guarantee", StreamsConfig.EXACTLY_ONCE_V2);
         properties.put("group.protocol", "streams");
         properties.put("application.server", endpoint);
-        properties.put("num.stream.threads", "2");
+        properties.put("num.stream.threads", threads);
         properties.put("commit.interval.ms", "100");
         properties.put("statestore.cache.max.bytes", "0");
         properties.put("auto.offset.reset", "earliest");

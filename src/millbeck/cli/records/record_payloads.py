@@ -84,7 +84,10 @@ def control_record(key: bytes | None, value: bytes | None) -> dict[str, object]:
 
 
 def fields_of(message: Any) -> dict[str, object]:
-    """A message's fields under Kafka's camelCase names, uuids in base64, bytes as hex."""
+    """A message's fields under Kafka's camelCase names, uuids in base64, bytes as hex.
+
+    As in Kafka's tools tagged fields are left out at their default, like in the record's bytes.
+    """
     from millbeck.kernel.ids import uuid_text
     from millbeck.wire.schema import Array, schema_of
 
@@ -100,8 +103,9 @@ def fields_of(message: Any) -> dict[str, object]:
         return value
 
     return {
-        _camel_case(field.name): shown(getattr(message, field.name), field.type)
+        _camel_case(field.name): shown(value, field.type)
         for field in schema_of(type(message)).fields
+        if (value := getattr(message, field.name)) != field.make_default() or field.tag is None
     }
 
 

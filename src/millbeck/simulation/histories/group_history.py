@@ -53,6 +53,10 @@ class LogFacts:
     granted_at: dict[tuple[str, Place], list[int]] = field(default_factory=dict)
     anomalies: list[Anomaly] = field(default_factory=list)
 
+    def check_epoch(self, name: str, before: int, now: int, offset: int) -> None:
+        if now < before:
+            self.anomalies.append(Anomaly(EPOCH_WENT_BACK, f"{name} was {before} and is {now} at {offset}"))
+
 
 class GroupHistory:
     def __init__(self) -> None:
@@ -109,7 +113,7 @@ class GroupHistory:
 
     def check(self, log: Sequence[tuple[int, GroupRecord]]) -> list[Anomaly]:
         """All violations, given the group's records with their offsets."""
-        facts = read_log(log)
+        facts = self.read_log(log)
         found = self.anomalies + facts.anomalies
         for overlap in self._overlaps:
             removed = facts.removed_at.get(overlap.holder, [])
@@ -122,6 +126,10 @@ class GroupHistory:
             found.append(Anomaly(VACUOUS, f"{self.grant_count} grants, {self.commit_count} commits"))
         return found
 
+    def read_log(self, log: Sequence[tuple[int, GroupRecord]]) -> LogFacts:
+        """What the group's own records say."""
+        return read_log(log)
+
 
 def read_log(log: Sequence[tuple[int, GroupRecord]]) -> LogFacts:
     facts = LogFacts()
@@ -131,11 +139,11 @@ def read_log(log: Sequence[tuple[int, GroupRecord]]) -> LogFacts:
     for offset, record in log:
         key, value = record.key, record.value
         if isinstance(key, ConsumerGroupMetadataKey) and isinstance(value, ConsumerGroupMetadataValue):
-            _check_epoch(facts, "the group's epoch", epoch, value.epoch, offset)
+            facts.check_epoch("the group's epoch", epoch, value.epoch, offset)
             epoch = value.epoch
         elif isinstance(key, ConsumerGroupTargetAssignmentMetadataKey):
             if isinstance(value, ConsumerGroupTargetAssignmentMetadataValue):
-                _check_epoch(facts, "the target's epoch", target_epoch, value.assignment_epoch, offset)
+                facts.check_epoch("the target's epoch", target_epoch, value.assignment_epoch, offset)
                 target_epoch = value.assignment_epoch
         elif isinstance(key, ConsumerGroupMemberMetadataKey) and value is None:
             facts.removed_at.setdefault(key.member_id, []).append(offset)
@@ -169,8 +177,3 @@ def _take(
         if place not in before:
             facts.granted_at.setdefault((member_id, place), []).append(offset)
     return now
-
-
-def _check_epoch(facts: LogFacts, name: str, before: int, now: int, offset: int) -> None:
-    if now < before:
-        facts.anomalies.append(Anomaly(EPOCH_WENT_BACK, f"{name} was {before} and is {now} at {offset}"))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from millbeck.client.admin import Admin
 from millbeck.client.admin.results import NewPartitions, NewTopic
@@ -82,17 +82,31 @@ class GroupsPlan:
         )
 
 
+class GroupView(NamedTuple):
+    """What a run sees of its group."""
+
+    state: str
+    member_count: int
+    uncovered: str
+    """What is not assigned as it should be; empty when everything is."""
+
+
 class GroupsRun:
     def __init__(self, plan: GroupsPlan) -> None:
         self.plan = plan
-        self.history = GroupHistory()
-        interval = {"group.consumer.assignment.interval.ms": str(plan.assignment_interval_ms)}
-        self.cluster = SimCluster(plan.seed, settings=SETTINGS | interval)
+        self.history = self._new_history()
+        self.cluster = SimCluster(plan.seed, settings=SETTINGS | self._settings())
         self._dice = stream(plan.seed, "groups clients")
         self._member_number = 0
         self._is_calm = False
         self._members: dict[str, SimGroupMember] = {}
         self._log: list[tuple[int, GroupRecord]] = []
+
+    def _new_history(self) -> GroupHistory:
+        return GroupHistory()
+
+    def _settings(self) -> dict[str, str]:
+        return {"group.consumer.assignment.interval.ms": str(self.plan.assignment_interval_ms)}
 
     def run(self) -> list[Anomaly]:
         try:
@@ -105,10 +119,9 @@ class GroupsRun:
         self.cluster.start_all()
         servers = ",".join(f"{host}:{port}" for host, port in self.cluster.addresses)
         admin = Admin({"bootstrap.servers": servers}, environment=environment)
-        topic = NewTopic(name=TOPIC, partition_count=self.plan.partition_count, replication_factor=3)
-        await create_topics(admin, [topic])
+        await self._create(admin)
         client = Cluster(environment, ClientConfig.parse({"bootstrap.servers": servers}))
-        seats = [asyncio.create_task(self._seat(client)) for _ in range(self.plan.member_count)]
+        seats = [asyncio.create_task(self._seat(client, number)) for number in range(self.plan.member_count)]
         await self._inject_faults(admin)
         self._is_calm = True
         for member in self._members.values():
@@ -122,19 +135,26 @@ class GroupsRun:
         await client.close()
         await admin.close()
 
-    async def _seat(self, client: Cluster) -> None:
+    async def _create(self, admin: Admin) -> None:
+        topic = NewTopic(name=TOPIC, partition_count=self.plan.partition_count, replication_factor=3)
+        await create_topics(admin, [topic])
+
+    def _new_member(self, client: Cluster, member_id: str, seat: int) -> SimGroupMember:
+        return SimGroupMember(
+            client,
+            self.history,
+            random.Random(self._dice.random()),
+            group_id=GROUP,
+            member_id=member_id,
+            topics=[TOPIC],
+            behaviour=self.plan.behaviour,
+        )
+
+    async def _seat(self, client: Cluster, number: int) -> None:
         """Run one member after another in the same place."""
         while True:
             self._member_number += 1
-            member = SimGroupMember(
-                client,
-                self.history,
-                random.Random(self._dice.random()),
-                group_id=GROUP,
-                member_id=f"m{self._member_number}",
-                topics=[TOPIC],
-                behaviour=self.plan.behaviour,
-            )
+            member = self._new_member(client, f"m{self._member_number}", number)
             member.is_calm = self._is_calm
             self._members[member.member_id] = member
             try:
@@ -151,7 +171,7 @@ class GroupsRun:
         for number in range(self.plan.fault_count):
             await asyncio.sleep(pause_s * (0.5 + dice.random()))
             if number == 1:
-                await self._grow(admin)
+                await self._change(admin)
             victim, kind = self._victim(dice), dice.choice(self.plan.faults)
             await break_node(self.cluster, victim, kind, dice, topics=[CONSUMER_OFFSETS_TOPIC])
         await asyncio.sleep(pause_s)
@@ -162,7 +182,8 @@ class GroupsRun:
             return coordinator
         return dice.choice(self.cluster.members)
 
-    async def _grow(self, admin: Admin) -> None:
+    async def _change(self, admin: Admin) -> None:
+        """Let the topic grow."""
         try:
             wanted = NewPartitions(total_count=self.plan.partition_count + 2)
             await admin.create_partitions({TOPIC: wanted}, timeout_s=10)
@@ -174,25 +195,29 @@ class GroupsRun:
     async def _wait_until_stable(self, admin: Admin) -> list[Anomaly]:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + SETTLE_SECONDS
-        state = "not described"
+        found = GroupView("not described", 0, "")
         while loop.time() < deadline:
             await asyncio.sleep(POLL_SECONDS)
             try:
-                described = (await admin.describe_groups([GROUP], timeout_s=10))[GROUP]
-                topic = (await admin.describe_topics([TOPIC], timeout_s=10))[TOPIC]
+                found = await self._look(admin)
             except ApiError as error:
-                state = str(error)
-                continue
-            state = f"{described.state} with {len(described.members)} members"
-            if described.state == "Stable" and len(described.members) == self.plan.member_count:
-                everything = [TopicPartition(TOPIC, each.partition) for each in topic.partitions]
-                targets = sorted(each for member in described.members for each in member.target_assignment or ())
-                assigned = sorted(each for member in described.members for each in member.assignment)
-                if targets == assigned == everything:
-                    return []
-                if loop.time() + POLL_SECONDS >= deadline:
-                    return [Anomaly(NOT_COVERED, f"{assigned} of {everything} are assigned")]
-        return [Anomaly(NEVER_STABLE, f"{SETTLE_SECONDS} s after the last trouble the group is {state}")]
+                found = GroupView(str(error), 0, "")
+            is_stable = found.state == "Stable" and found.member_count == self.plan.member_count
+            if is_stable and not found.uncovered:
+                return []
+        if is_stable:
+            return [Anomaly(NOT_COVERED, found.uncovered)]
+        text = f"{found.state} with {found.member_count} members"
+        return [Anomaly(NEVER_STABLE, f"{SETTLE_SECONDS} s after the last trouble the group is {text}")]
+
+    async def _look(self, admin: Admin) -> GroupView:
+        described = (await admin.describe_groups([GROUP], timeout_s=10))[GROUP]
+        topic = (await admin.describe_topics([TOPIC], timeout_s=10))[TOPIC]
+        everything = [TopicPartition(TOPIC, each.partition) for each in topic.partitions]
+        targets = sorted(each for member in described.members for each in member.target_assignment or ())
+        assigned = sorted(each for member in described.members for each in member.assignment)
+        uncovered = "" if targets == assigned == everything else f"{assigned} of {everything} are assigned"
+        return GroupView(described.state, len(described.members), uncovered)
 
     async def _read_log(self, environment: Environment, servers: str) -> None:
         place = TopicPartition(CONSUMER_OFFSETS_TOPIC, partition_for(GROUP, OFFSETS_PARTITIONS))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from millbeck.client.cluster import COORDINATOR, Cluster
 from millbeck.client.retry import Deadline
@@ -50,6 +50,9 @@ class GroupMemberBehaviour(NamedTuple):
 
 
 class SimGroupMember:
+    _offsets_version_max: int | None = None
+    """The version of OffsetCommit and OffsetFetch that has what `_topic_of` returns; None for the newest."""
+
     def __init__(
         self,
         cluster: Cluster,
@@ -124,8 +127,19 @@ class SimGroupMember:
         self._is_full = True
 
     async def _beat(self) -> None:
-        is_joining, before = self.epoch == 0, self.epoch
+        before = self.epoch
         self._history.keeps(self.member_id, self.owned)
+        response = await self._send_heartbeat(is_joining=self.epoch == 0)
+        if response.error_code:
+            raise from_code(response.error_code)
+        self._is_full = False
+        self.epoch = response.member_epoch
+        self._interval_s = response.heartbeat_interval_ms / 1000
+        given = self._given(response)
+        if given is not None:
+            await self._take_over(given, before)
+
+    async def _send_heartbeat(self, *, is_joining: bool) -> Any:
         request = ConsumerGroupHeartbeatRequest(
             group_id=self._group_id,
             member_id=self.member_id,
@@ -135,19 +149,17 @@ class SimGroupMember:
         if is_joining or self._is_full:
             request.rebalance_timeout_ms = self._behaviour.rebalance_timeout_ms
             request.subscribed_topic_names = self._topics
-        response = await self._ask(request, ConsumerGroupHeartbeatResponse)
-        if response.error_code:
-            raise from_code(response.error_code)
-        self._is_full = False
-        self.epoch = response.member_epoch
-        self._interval_s = response.heartbeat_interval_ms / 1000
-        if response.assignment is not None:
-            given = {
-                (topic.topic_id, partition): None
-                for topic in response.assignment.topic_partitions
-                for partition in topic.partitions
-            }
-            await self._take_over(given, before)
+        return await self._ask(request, ConsumerGroupHeartbeatResponse)
+
+    def _given(self, response: Any) -> dict[Place, None] | None:
+        """What a response assigns; None if it says nothing of it."""
+        if response.assignment is None:
+            return None
+        return {
+            (topic.topic_id, partition): None
+            for topic in response.assignment.topic_partitions
+            for partition in topic.partitions
+        }
 
     async def _take_over(self, given: dict[Place, None], before: int) -> None:
         added = [place for place in given if place not in self.owned]
@@ -202,10 +214,8 @@ class SimGroupMember:
 
     async def _commit_offset(self, place: Place, offset: int, epoch: int) -> bool:
         """Commit an offset; returns whether it was acknowledged."""
-        topic_id, partition = place
-        topic = OffsetCommitRequestTopic(
-            topic_id=topic_id, partitions=[OffsetCommitRequestPartition(partition, offset)]
-        )
+        name, topic_id = self._topic_of(place)
+        topic = OffsetCommitRequestTopic(name, topic_id, [OffsetCommitRequestPartition(place[1], offset)])
         request = OffsetCommitRequest(
             group_id=self._group_id,
             generation_id_or_member_epoch=epoch,
@@ -213,18 +223,17 @@ class SimGroupMember:
             topics=[topic],
         )
         try:
-            response = await self._ask(request, OffsetCommitResponse)
+            response = await self._ask(request, OffsetCommitResponse, version_max=self._offsets_version_max)
         except ApiError:
             return False
         return response.topics[0].partitions[0].error_code == 0
 
     async def _fetch(self, place: Place) -> int | None:
-        topic_id, partition = place
-        group = OffsetFetchRequestGroup(
-            self._group_id, self.member_id, self.epoch, [OffsetFetchRequestTopics("", topic_id, [partition])]
-        )
+        topics = [OffsetFetchRequestTopics(*self._topic_of(place), [place[1]])]
+        group = OffsetFetchRequestGroup(self._group_id, self.member_id, self.epoch, topics)
+        request = OffsetFetchRequest(groups=[group], require_stable=True)
         try:
-            response = await self._ask(OffsetFetchRequest(groups=[group], require_stable=True), OffsetFetchResponse)
+            response = await self._ask(request, OffsetFetchResponse, version_max=self._offsets_version_max)
         except ApiError:
             return None
         found = response.groups[0]
@@ -232,22 +241,31 @@ class SimGroupMember:
             return None
         return found.topics[0].partitions[0].committed_offset
 
+    def _topic_of(self, place: Place) -> tuple[str, bytes]:
+        """Name and id of a topic, as requests about offsets have them: one of them is enough."""
+        return "", place[0]
+
     async def leave(self) -> None:
         """Send a leave request; the outcome is not known."""
         self._history.gone(self.member_id)
         if self.epoch > 0:
-            request = ConsumerGroupHeartbeatRequest(
-                group_id=self._group_id, member_id=self.member_id, member_epoch=LEAVE_EPOCH
-            )
             try:
-                await self._ask(request, ConsumerGroupHeartbeatResponse)
+                await self._send_leave()
             except ApiError:
                 return
 
-    async def _ask(self, request: object, response: type[_T]) -> _T:
+    async def _send_leave(self) -> None:
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=self._group_id, member_id=self.member_id, member_epoch=LEAVE_EPOCH
+        )
+        await self._ask(request, ConsumerGroupHeartbeatResponse)
+
+    async def _ask(self, request: object, response: type[_T], version_max: int | None = None) -> _T:
         deadline = Deadline(REQUEST_SECONDS)
         node_id = await self._cluster.coordinator(self._group_id, deadline=deadline)
-        return await self._cluster.request(request, response, deadline=deadline, node_id=node_id, purpose=COORDINATOR)
+        return await self._cluster.request(
+            request, response, deadline=deadline, node_id=node_id, purpose=COORDINATOR, version_max=version_max
+        )
 
 
 def _topics_of(places: dict[Place, None]) -> list[ConsumerGroupHeartbeatTopicPartitions]:

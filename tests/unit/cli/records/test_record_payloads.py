@@ -9,12 +9,14 @@ from millbeck.cli.records.record_payloads import (
     plain,
 )
 from millbeck.coordinator.group import records as group_records
+from millbeck.coordinator.group.streams.records import StreamsGroupMetadataValue
 from millbeck.kernel.ids import ZERO_UUID
 from millbeck.metadata import framing
 from millbeck.metadata.records import TopicRecord
 from millbeck.records import control
 from millbeck.records.control import EndTransaction, LeaderChange, VoterId
 from millbeck.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from millbeck.wire.messages.streams_groups import KeyValue
 
 TOPIC_ID = bytes(range(16))
 
@@ -82,3 +84,10 @@ def test_fields_have_kafkas_names_all_the_way_down() -> None:
     shown = fields_of(request)
     assert shown["topics"] == [{"topicId": "AAAAAAAAAAAAAAAAAAAAAA", "name": "t"}]
     assert "allowAutoTopicCreation" in shown
+
+
+def test_tagged_fields_at_their_default_are_left_out() -> None:
+    assert fields_of(StreamsGroupMetadataValue(3, 7)) == {"epoch": 3, "metadataHash": 7}
+    told = fields_of(StreamsGroupMetadataValue(3, 7, 0, [KeyValue("a", "b")]))
+    assert told["validatedTopologyEpoch"] == 0
+    assert told["lastAssignmentConfigs"] == [{"key": "a", "value": "b"}]
