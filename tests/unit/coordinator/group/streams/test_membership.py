@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from millbeck.coordinator.group.classic.join import Client
+from millbeck.coordinator.group.records import GroupRecord, decode
 from millbeck.coordinator.group.streams import membership
 from millbeck.coordinator.group.streams.internal_topics import StatusCode
+from millbeck.coordinator.group.streams.records import StreamsGroupTargetAssignmentMemberKey
 from millbeck.kernel.errors import NotCoordinator
+from millbeck.records import batch
 from millbeck.wire.messages.streams_groups import (
     StreamsGroupHeartbeatRequest,
     Subtopology,
@@ -29,6 +32,7 @@ from tests.unit.coordinator.group.streams.streams_world import (
     topology,
     world_of,
 )
+from tests.unit.coordinator.world import World
 
 ALL = {"0": (0, 1, 2, 3)}
 
@@ -170,7 +174,7 @@ def test_a_member_that_joins_again_is_told_its_tasks() -> None:
     first.beat()
     first.epoch = 0
     response = first.beat()
-    assert (response.member_epoch, first.active) == (2, ALL)
+    assert (response.member_epoch, response.active_tasks) == (2, [TaskIds("0", [0, 1, 2, 3])])
 
 
 # The topology
@@ -400,6 +404,37 @@ def test_the_shutdown_of_an_application_is_told_to_everybody_until_all_are_gone(
     assert statuses(Player(world, "m3").beat()) == []
 
 
+def test_a_topic_with_fewer_partitions_than_tasks_has_no_more_at_an_endpoint() -> None:
+    world = world_of({"t": 4, "u": 2})
+    both = topology(Subtopology("0", ["t", "u"]))
+    response = Player(world, "m", topology=both, user_endpoint=endpoint("h")).beat()
+    assert [
+        (each.topic, each.partitions)
+        for found in response.partitions_by_user_endpoint or ()
+        for each in found.active_partitions
+    ] == [("t", [0, 1, 2, 3]), ("u", [0, 1])]
+
+
+def test_targets_that_stay_are_not_written_again() -> None:
+    world = world_of()
+    first, second = Player(world, "m1"), Player(world, "m2")
+    beat_in_turn(first, second)
+    before = len(target_records(world))
+    first.beat(rack_id="r")
+    assert group_of(world).assignment_epoch == group_of(world).epoch
+    assert len(target_records(world)) == before
+
+
+def target_records(world: World) -> list[GroupRecord]:
+    return [
+        record
+        for data in world.log.batches
+        for each in batch.records_of(data)
+        if (record := decode(each.key or b"", each.value)) is not None
+        and isinstance(record.key, StreamsGroupTargetAssignmentMemberKey)
+    ]
+
+
 def test_a_change_of_the_member_raises_the_epoch() -> None:
     world = world_of()
     first = Player(world, "m")
@@ -486,3 +521,12 @@ def test_client_id_and_host_are_kept() -> None:
     player.beat()
     member = group_of(world).members["m"]
     assert Client(client_id=member.client_id, host=member.client_host) == Client(client_id="c", host="/127.0.0.1")
+
+
+def test_a_topology_that_was_not_validated_is_validated_with_a_new_epoch() -> None:
+    world = world_of()
+    first = Player(world, "m")
+    first.beat()
+    world.shard._groups["g"] = replace(group_of(world), validated_topology_epoch=-1)
+    assert first.beat().member_epoch == 3
+    assert group_of(world).is_validated

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from millbeck.coordinator.group.streams.offset_rules import check_tasks
+from millbeck.kernel.errors import StaleMemberEpoch
 from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -69,6 +71,10 @@ def test_an_earlier_epoch_is_good_for_tasks_that_the_member_had_then(rebalanced:
     assert commit(world, "m1", 2, ("t", 0), ("t", 2)) == "STALE_MEMBER_EPOCH"
     assert commit(world, "m2", 2, ("t", 2)) == "STALE_MEMBER_EPOCH"
     assert commit(world, "m1", 2, ("other", 0)) == "STALE_MEMBER_EPOCH"
+    group = group_of(world)
+    request = OffsetCommitRequest("g", 2, "m1", topics=[OffsetCommitRequestTopic("other")])
+    with pytest.raises(StaleMemberEpoch, match="Topic other is not in the topology"):
+        check_tasks(group, group.members["m1"], request)
 
 
 def test_a_task_that_is_being_given_up_may_still_be_committed() -> None:
