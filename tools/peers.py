@@ -278,6 +278,55 @@ def _build_js_driver() -> None:
     _place(_js_driver_path().parent, fill)
 
 
+def _registry_js_source() -> Path:
+    return INTEROP / "registries" / "clients.js"
+
+
+def _registry_js_path() -> Path:
+    versions = "-".join(pins()["registry-js"].values())
+    return cache_directory() / f"registry-js-{versions}-{_source_digest(_registry_js_source())}" / "clients.js"
+
+
+def _build_registry_js() -> None:
+    pin = pins()["registry-js"]
+
+    def fill(scratch: Path) -> None:
+        shutil.copy(_registry_js_source(), scratch / "clients.js")
+        wanted = {
+            "@confluentinc/schemaregistry": pin["confluent"],
+            "@kafkajs/confluent-schema-registry": pin["kafkajs"],
+        }
+        package = {"name": "millbeck-interop-registries", "private": True, "dependencies": wanted}
+        (scratch / "package.json").write_text(json.dumps(package))
+        install = ("install", "--no-audit", "--no-fund", "--ignore-scripts")
+        _run("npm", *install, directory=scratch, what="the registry clients of npm")
+
+    _place(_registry_js_path().parent, fill)
+
+
+def _registry_go_source() -> Path:
+    return INTEROP / "registries" / "main.go"
+
+
+def _registry_go_path() -> Path:
+    digest = _source_digest(_registry_go_source())
+    return cache_directory() / f"registry-go-{pins()['registry-go']['sr']}-{digest}" / "clients"
+
+
+def _build_registry_go() -> None:
+    pin = pins()["registry-go"]
+
+    def fill(scratch: Path) -> None:
+        shutil.copy(_registry_go_source(), scratch / "main.go")
+        (scratch / "go.mod").write_text(
+            f"module registries\n\ngo {pin['go_min']}\n\nrequire github.com/twmb/franz-go/pkg/sr {pin['sr']}\n"
+        )
+        _run("go", "mod", "tidy", directory=scratch, what=f"franz-go's registry client {pin['sr']}")
+        _run("go", "build", "-o", "clients", ".", directory=scratch, what="the Go registry client")
+
+    _place(_registry_go_path().parent, fill)
+
+
 def _kcat_path() -> Path:
     found = shutil.which("kcat")
     return Path(found) if found else Path("/usr/bin/kcat")
@@ -330,6 +379,8 @@ PEERS: dict[str, tuple[Callable[[], Path], Callable[[], None]]] = {
     "kafkajs": (_js_driver_path, _build_js_driver),
     "kcat": (_kcat_path, _build_kcat),
     "python-codecs": (_python_codecs_path, _build_python_codecs),
+    "registry-go": (_registry_go_path, _build_registry_go),
+    "registry-js": (_registry_js_path, _build_registry_js),
     "spark-connector": (_spark_connector_path, _build_spark_connector),
 }
 
