@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -14,6 +15,7 @@ from confluent_kafka.admin import (
     NewTopic,
     ScramCredentialInfo,
     ScramMechanism,
+    UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
 
@@ -33,6 +35,7 @@ SETTINGS = {
     "listener.name.clients.plain.sasl.jaas.config": JAAS,
     "listener.name.controller.plain.sasl.jaas.config": JAAS,
     "connections.max.reauth.ms": "3000",
+    "millbeck.disconnect.on.revoke": "true",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:node;User:admin;User:app",
     "broker.session.timeout.ms": "3000",
@@ -92,5 +95,26 @@ def test_records_outlive_a_restart_of_every_node(nodes: Cluster) -> None:
     while {len(each.isrs) for each in admin.list_topics(timeout=10).topics["t"].partitions.values()} != {3}:
         assert time.monotonic() < deadline_s
         time.sleep(0.2)
+    ends_on_every_node(nodes, admin, app)
     for node in nodes.nodes:
         assert "-secret" not in node.output(), "a password is in the log"
+
+
+def ends_on_every_node(nodes: Cluster, admin: AdminClient, app: dict[str, Any]) -> None:
+    """The sessions of a deleted user do."""
+    clients = [AdminClient({**app, "bootstrap.servers": node.bootstrap}) for node in nodes.nodes]
+    for each in clients:
+        assert each.list_topics(timeout=20).brokers
+    admin.alter_user_scram_credentials([UserScramCredentialDeletion("app", ScramMechanism.SCRAM_SHA_512)])[
+        "app"
+    ].result(30)
+    deadline_s = time.monotonic() + 30
+    while not all(revoked_count(node.metrics_url) for node in nodes.nodes):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.2)
+
+
+def revoked_count(metrics_url: str) -> int:
+    with urlopen(metrics_url) as answer:
+        lines = answer.read().decode().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("millbeck_sessions_revoked_total")))

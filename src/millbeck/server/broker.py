@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from millbeck.server.network.node_tls import NodeTls
     from millbeck.server.replicas.log_manager import LogManager
     from millbeck.server.requests.forwarding import Forwarder
+    from millbeck.server.requests.revocation import Revocation
     from millbeck.server.share.share_partition_manager import SharePartitionManager
     from millbeck.server.share.state_initializer import ShareStateInitializer
 
@@ -101,6 +102,8 @@ class Broker(ReplicationContext, TransactionContext, ShareContext):
         """The client quotas; None while none is set."""
         self.all_quotas = ClientQuotas(config.quotas, deadlines)
         self.metadata_replies = MetadataReplies()
+        self.revocation: Revocation | None = None
+        """Ends the sessions of deleted users, if that is wanted."""
         self.fetch_sessions = FetchSessions(
             config.fetch.max_incremental_fetch_session_cache_slots, environment.randomness.below
         )

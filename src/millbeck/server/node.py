@@ -366,6 +366,10 @@ class Node:
         from millbeck.server.requests.authentication import AuthenticationWork, SaslListener
 
         self.authentication_work = self.authentication_work or AuthenticationWork(self.broker)
+        if self.config.revocation.disconnect and self.broker.revocation is None:
+            from millbeck.server.requests.revocation import Revocation
+
+            self.broker.revocation = Revocation(self.broker, self.listening)
         return {name: SaslListener(self.broker, dispatcher, name, self.authentication_work) for name in names}
 
     async def _publish(self, image: MetadataImage, delta: MetadataDelta) -> None:
@@ -386,6 +390,8 @@ class Node:
         self.broker.follow_quotas(self.broker.image.client_quotas)
         self.listening.limit_addresses(self.broker.all_quotas.connections)
         self.broker.metadata_replies.follow(self.broker.image)
+        if self.broker.revocation is not None:
+            await self.broker.revocation.follow(delta)
 
     # running
 

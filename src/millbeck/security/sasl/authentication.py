@@ -77,6 +77,8 @@ class Session:
     """Times in milliseconds of the monotonic clock."""
     lifetime_ms: int
     """The session lifetime sent to the client; 0 means unlimited."""
+    login: str = ""
+    """What the client named: its user, or the id of a delegation token."""
 
     def is_expired(self, now_ms: int) -> bool:
         return self.expires_ms is not None and now_ms >= self.expires_ms
@@ -309,6 +311,7 @@ class Authentication:
             started_ms=now_ms,
             expires_ms=now_ms + min(limits) if limits else None,
             lifetime_ms=min(limits, default=0),
+            login=self._claimed_user,
         )
 
     @staticmethod
@@ -324,8 +327,13 @@ class Authentication:
         response = None
         if header is not None:
             response = SaslAuthenticateResponse(error_code=SaslAuthenticationFailed.code, error_message=text)
-        user = getattr(self._exchange, "claimed_user", "")
-        return Fail(reason=reason, header=header, content=response, mechanism=self._mechanism, user=user)
+        return Fail(reason=reason, header=header, content=response, mechanism=self._mechanism, user=self._claimed_user)
+
+    @property
+    def _claimed_user(self) -> str:
+        """The user that the client has named; empty before that, and with mechanisms of tokens."""
+        user: str = getattr(self._exchange, "claimed_user", "")
+        return user
 
 
 def _decode(message: type[R], header: RequestHeader, frame: bytes) -> R:

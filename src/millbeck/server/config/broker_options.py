@@ -26,7 +26,12 @@ from millbeck.server.config.sections.quotas import QuotaOptions
 from millbeck.server.config.sections.remote_storage import RemoteCopyOptions, RemoteReadOptions, RemoteStorageOptions
 from millbeck.server.config.sections.replication import ReplicationOptions, ReplicationThrottleOptions
 from millbeck.server.config.sections.sasl import KerberosOptions, SaslOptions
-from millbeck.server.config.sections.security import AuthorizerOptions, DelegationTokenOptions, SecurityOptions
+from millbeck.server.config.sections.security import (
+    AuthorizerOptions,
+    DelegationTokenOptions,
+    RevocationOptions,
+    SecurityOptions,
+)
 from millbeck.server.config.sections.share_groups import (
     DeadLetterOptions,
     ShareCoordinatorOptions,
@@ -119,6 +124,7 @@ BROKER_OPTIONS: Final = BrokerOptionSet(
     AuthorizerOptions,
     SecurityOptions,
     DelegationTokenOptions,
+    RevocationOptions,
     SaslOptions,
     KerberosOptions,
     OauthAccessOptions,

@@ -36,7 +36,7 @@ from millbeck.server.config.sections.node import NodeOptions
 from millbeck.server.config.sections.quotas import QuotaOptions
 from millbeck.server.config.sections.replication import ReplicationOptions, ReplicationThrottleOptions
 from millbeck.server.config.sections.sasl import SaslOptions
-from millbeck.server.config.sections.security import AuthorizerOptions, DelegationTokenOptions
+from millbeck.server.config.sections.security import AuthorizerOptions, DelegationTokenOptions, RevocationOptions
 from millbeck.server.config.sections.share_groups import ShareCoordinatorOptions
 from millbeck.server.config.sections.sockets import SocketOptions
 from millbeck.server.config.sections.tls import SslOptions, TlsReloadOptions
@@ -76,6 +76,7 @@ class NodeConfig:
         self.tls_reload = TlsReloadOptions.resolve(layers)
         self.authorizer = AuthorizerOptions.resolve(layers)
         self.audit = AuditOptions.resolve(layers)
+        self.revocation = RevocationOptions.resolve(layers)
         self.tokens = DelegationTokenOptions.resolve(layers)
         self.super_users = parse_super_users(self.authorizer.super_users)
         self.offsets_topic = OffsetsTopicOptions.resolve(layers)

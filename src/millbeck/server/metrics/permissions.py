@@ -43,6 +43,19 @@ def declare_permission_metrics(node: Node) -> None:
                 ),
             ),
         )
+    revocation = broker.revocation
+    if revocation is not None:
+        declare_single(
+            node.registry,
+            "",
+            (
+                (
+                    "millbeck_sessions_revoked_total",
+                    "Sessions ended because their user, token or JAAS entry was deleted.",
+                    lambda: revocation.ended_count,
+                ),
+            ),
+        )
     quotas = broker.all_quotas
     declare_single(
         node.registry,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from millbeck.kernel.environment import ConnectionStream, FileSlice, Part
 from millbeck.kernel.tls import TlsFailed
@@ -128,6 +128,7 @@ class Connection:
         "peer_host",
         "peer_port",
         "principal",
+        "session",
         "wall_ms",
     )
 
@@ -144,6 +145,8 @@ class Connection:
         self.local_port = 0
         self.client_software = ("unknown", "unknown")
         self.principal: Principal = ANONYMOUS
+        self.session: Any = None
+        """The `sasl.authentication.Session` of a client that has logged in."""
         self.is_lost = False
         self.active_at = 0.0
         self.wall_ms = -1

@@ -198,9 +198,13 @@ class ConnectionAuthentication:
             statistics.reauthentication_succeeded += 1
         self._audit(connection, AuditKind.LOGIN, session.mechanism, principal=session.principal.text)
         self._running = None
-        self._session = session
+        self._session = connection.session = session
         dispatcher = self._listener.dispatcher
         connection.authenticated(session.principal, dispatcher if session.expires_ms is None else self)
+        revocation = self._listener.broker.revocation
+        if revocation is not None and not revocation.is_valid(self._listener.name, session):
+            # Deleted between the client's first message and its last one.
+            revocation.end(connection, session)
 
     def _failed(self, connection: Connection, call: Call, failure: Fail) -> None:
         """Send the error response and close the connection after a delay, to slow down password guessing."""

@@ -57,6 +57,7 @@ OURS = {
     "millbeck.ssl.reload.interval.ms": "Kafka does not look at its files again",
     "org.apache.kafka.sasl.oauthbearer.allowed.urls": "a system property in Kafka",
     "org.apache.kafka.sasl.oauthbearer.allowed.files": "a system property in Kafka",
+    "millbeck.disconnect.on.revoke": "Kafka ends no session",
     "millbeck.plain.verify": "Kafka has passwords of PLAIN in its JAAS configuration only",
 }
 DYNAMIC_ONLY = (

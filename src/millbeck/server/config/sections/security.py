@@ -85,6 +85,16 @@ class SecurityOptions(Section):
     )
 
 
+class RevocationOptions(Section):
+    disconnect = option(
+        "millbeck.disconnect.on.revoke",
+        BOOLEAN,
+        False,
+        doc="Whether deleting a user, a delegation token or, in a dynamic config, a user of a JAAS entry ends the "
+        "sessions that began with it. In Kafka they go on for as long as their connections.",
+    )
+
+
 class DelegationTokenOptions(Section):
     """Options of delegation tokens."""
 

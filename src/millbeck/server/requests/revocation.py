@@ -1,0 +1,104 @@
+"""End the sessions of clients whose credentials were deleted (``millbeck.disconnect.on.revoke``).
+
+Kafka lets a client that has logged in stay for as long as its connection, however long ago its user was deleted. Here
+every node follows the metadata: when a user or a token is deleted, and when the JAAS entry of a PLAIN user is taken out
+of a listener's configuration, the sessions that began with it are closed. A login that is in progress meanwhile is
+checked again when it is complete.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from millbeck.metadata.delta import MetadataDelta
+from millbeck.security.audit.events import AuditKind, event_of
+from millbeck.security.sasl.exchange import PLAIN
+from millbeck.security.sasl.jaas import plain_users
+from millbeck.security.sasl.scram_messages import BY_NAME
+from millbeck.server.loop.tasks import TimeSlices
+
+if TYPE_CHECKING:
+    from millbeck.security.sasl.authentication import Session
+    from millbeck.server.broker import Broker
+    from millbeck.server.network.connection import Connection
+    from millbeck.server.network.listeners import Listeners
+
+CONNECTIONS_AT_ONCE: Final = 500
+_REASON: Final = "the credentials of its session were deleted"
+
+log = logging.getLogger(__name__)
+
+
+class Revocation:
+    def __init__(self, broker: Broker, listening: Listeners) -> None:
+        self._broker = broker
+        self._listening = listening
+        self._dynamic: Mapping[str, str] = broker.config.dynamic
+        self._users: dict[str, frozenset[str] | None] = {}
+        """By listener: the users of PLAIN in its JAAS entry; None: they are the users of SCRAM."""
+        self.ended_count = 0
+
+    async def follow(self, delta: MetadataDelta) -> None:
+        """Close what has to end with this change of the metadata, which is in force."""
+        dynamic = self._broker.config.dynamic
+        is_reconfigured = dynamic is not self._dynamic and dynamic != self._dynamic
+        self._dynamic = dynamic
+        if is_reconfigured:
+            self._users.clear()
+        is_deleted = None in delta.scram.changed.values() or None in delta.delegation_tokens.changed.values()
+        if is_reconfigured or is_deleted:
+            await self._end_sessions()
+
+    def is_valid(self, listener: str, session: Session) -> bool:
+        """Whether what a session began with is still there."""
+        image = self._broker.image
+        if session.principal.is_token:
+            return session.login in image.delegation_tokens.by_id
+        if session.mechanism in BY_NAME:
+            return (BY_NAME[session.mechanism].number, session.login) in image.scram.by_user
+        if session.mechanism != PLAIN:
+            return True
+        users = self._plain_users(listener)
+        if users is None:
+            return any((each.number, session.login) in image.scram.by_user for each in BY_NAME.values())
+        return session.login in users
+
+    def _plain_users(self, listener: str) -> frozenset[str] | None:
+        if listener not in self._users:
+            settings = self._broker.config.sasl(listener).mechanisms.get(PLAIN)
+            if settings is not None and settings.verifies_with_scram:
+                self._users[listener] = None
+            else:
+                jaas = None if settings is None else settings.jaas
+                self._users[listener] = frozenset() if jaas is None else frozenset(plain_users(jaas))
+        return self._users[listener]
+
+    async def _end_sessions(self) -> None:
+        slices = TimeSlices(self._broker.environment.clock)
+        for listener in self._listening.listeners:
+            if not listener.address.has_sasl:
+                continue
+            for number, connection in enumerate(list(listener.connections.values()), 1):
+                session = connection.session
+                if session is not None and not self.is_valid(listener.address.name, session):
+                    self.end(connection, session)
+                if number % CONNECTIONS_AT_ONCE == 0:
+                    await slices.yield_to_loop()
+
+    def end(self, connection: Connection, session: Session) -> None:
+        self.ended_count += 1
+        audit = self._broker.audit
+        if audit is not None:
+            audit.record(
+                event_of(
+                    AuditKind.DISCONNECTED,
+                    principal=session.principal.text,
+                    host=connection.peer_host,
+                    listener=connection.listener.address.name,
+                    mechanism=session.mechanism,
+                    reason=_REASON,
+                )
+            )
+        connection.close(_REASON)
