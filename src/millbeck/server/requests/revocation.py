@@ -21,7 +21,7 @@ from millbeck.server.loop.tasks import TimeSlices
 
 if TYPE_CHECKING:
     from millbeck.security.sasl.authentication import Session
-    from millbeck.server.broker import Broker
+    from millbeck.server.context import NodeContext
     from millbeck.server.network.connection import Connection
     from millbeck.server.network.listeners import Listeners
 
@@ -32,17 +32,17 @@ log = logging.getLogger(__name__)
 
 
 class Revocation:
-    def __init__(self, broker: Broker, listening: Listeners) -> None:
-        self._broker = broker
+    def __init__(self, node: NodeContext, listening: Listeners) -> None:
+        self._node = node
         self._listening = listening
-        self._dynamic: Mapping[str, str] = broker.config.dynamic
+        self._dynamic: Mapping[str, str] = node.config.dynamic
         self._users: dict[str, frozenset[str] | None] = {}
         """By listener: the users of PLAIN in its JAAS entry; None: they are the users of SCRAM."""
         self.ended_count = 0
 
     async def follow(self, delta: MetadataDelta) -> None:
         """Close what has to end with this change of the metadata, which is in force."""
-        dynamic = self._broker.config.dynamic
+        dynamic = self._node.config.dynamic
         is_reconfigured = dynamic is not self._dynamic and dynamic != self._dynamic
         self._dynamic = dynamic
         if is_reconfigured:
@@ -53,7 +53,7 @@ class Revocation:
 
     def is_valid(self, listener: str, session: Session) -> bool:
         """Whether what a session began with is still there."""
-        image = self._broker.image
+        image = self._node.image
         if session.principal.is_token:
             return session.login in image.delegation_tokens.by_id
         if session.mechanism in BY_NAME:
@@ -67,7 +67,7 @@ class Revocation:
 
     def _plain_users(self, listener: str) -> frozenset[str] | None:
         if listener not in self._users:
-            settings = self._broker.config.sasl(listener).mechanisms.get(PLAIN)
+            settings = self._node.config.sasl(listener).mechanisms.get(PLAIN)
             if settings is not None and settings.verifies_with_scram:
                 self._users[listener] = None
             else:
@@ -76,7 +76,7 @@ class Revocation:
         return self._users[listener]
 
     async def _end_sessions(self) -> None:
-        slices = TimeSlices(self._broker.environment.clock)
+        slices = TimeSlices(self._node.environment.clock)
         for listener in self._listening.listeners:
             if not listener.address.has_sasl:
                 continue
@@ -89,7 +89,7 @@ class Revocation:
 
     def end(self, connection: Connection, session: Session) -> None:
         self.ended_count += 1
-        audit = self._broker.audit
+        audit = self._node.audit
         if audit is not None:
             audit.record(
                 event_of(
