@@ -6,12 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millbeck.kernel.ids import ZERO_UUID, TopicPartition, parse_uuid, uuid_text
+from millbeck.kernel.ids import ZERO_UUID, TopicPartition, holds_batch_notes, parse_uuid, uuid_text
 
 
 def test_a_partition_is_written_like_its_directory() -> None:
     assert str(TopicPartition("my-topic", 3)) == "my-topic-3"
     assert TopicPartition("a", 1) == ("a", 1)
+
+
+def test_groups_that_sinks_name_by_themselves_are_known_and_no_others() -> None:
+    assert holds_batch_notes("millbeck-0123456789abcdef01234567")
+    assert not holds_batch_notes("millbeck-revenue")
+    assert not holds_batch_notes("my-millbeck-0123456789abcdef01234567")
 
 
 def test_known_uuids() -> None:

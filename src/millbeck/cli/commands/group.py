@@ -32,6 +32,7 @@ from millbeck.cli.groups.options import (
 )
 from millbeck.cli.output import TABLE, output_option, show_rows
 from millbeck.cli.verbs import SubcommandGroup, is_kafka_style, kafka_tool, one_name
+from millbeck.kernel.ids import holds_batch_notes
 
 if TYPE_CHECKING:
     from millbeck.client.admin import Admin
@@ -67,6 +68,8 @@ def list_groups(
 ) -> None:
     """List the groups of all brokers. With the flag --list only names are printed, as by Kafka's tool.
 
+    Groups in which exactly-once pipelines note their batches (millbeck- and 24 digits) are left out.
+
     \b
     Examples:
       millbeck group list
@@ -80,6 +83,8 @@ def list_groups(
         # Kafka's tool lists no share groups: they have a tool of their own.
         wanted = ("classic", "consumer") if kafka_tool() is not None and not chosen_types else chosen_types
         found = await admin.list_groups(states=chosen_states, types=wanted)
+        if kafka_tool() is None:
+            found = {name: each for name, each in found.items() if not holds_batch_notes(name)}
         if output == TABLE and is_kafka_style(ctx) and not (states or types):
             for name in found:
                 click.echo(name)

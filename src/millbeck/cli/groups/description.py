@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
+from millbeck.cli.verbs import kafka_tool
+from millbeck.kernel.ids import holds_batch_notes
+
 if TYPE_CHECKING:
     from millbeck.client.admin import Admin
     from millbeck.client.admin.results import GroupDescription
@@ -32,7 +35,7 @@ async def describe_all(admin: Admin, names: list[str], *, all_groups: bool) -> D
     from millbeck.kernel.errors import GroupIdNotFound, UnsupportedVersion
 
     listed = await admin.list_groups() if all_groups else {}
-    asked = names or list(listed)
+    asked = names or [name for name in listed if kafka_tool() is not None or not holds_batch_notes(name)]
     found = await admin.describe_groups(asked) if asked else Outcomes({})
     groups = [each for each in found.succeeded.values() if each.state != "Dead"]
     known = {each.group_id for each in groups}

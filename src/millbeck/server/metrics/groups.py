@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from millbeck.kernel.ids import TopicPartition
+from millbeck.kernel.ids import TopicPartition, holds_batch_notes
 from millbeck.kernel.metrics import Registry, Rows
 from millbeck.server.replicas.remote_end_offsets import RemoteEndOffsets
 
@@ -33,7 +33,9 @@ def declare_group_metrics(registry: Registry, broker: Broker) -> None:
 
     def offsets() -> Rows:
         return [
-            ((each.group_id, each.topic, each.partition), each.offset) for each in broker.groups.committed_offsets()
+            ((each.group_id, each.topic, each.partition), each.offset)
+            for each in broker.groups.committed_offsets()
+            if not holds_batch_notes(each.group_id)
         ]
 
     registry.callback_gauge("kafka_consumergroup_current_offset", "The committed offset.", labels, offsets)
@@ -103,7 +105,7 @@ class GroupLags:
         ends = self._ends()
         for each in self._broker.groups.committed_offsets():
             end_offset = ends.get(TopicPartition(each.topic, each.partition))
-            if end_offset is not None:
+            if end_offset is not None and not holds_batch_notes(each.group_id):
                 yield (each.group_id, each.topic, each.partition), max(0, end_offset - each.offset)
 
     def _ends(self) -> dict[TopicPartition, int]:

@@ -109,6 +109,10 @@ def test_usage(fails: Callable[..., str], arguments: tuple[str, ...], message: s
     assert message in fails(*arguments)
 
 
+NOTES = "millbeck-0123456789abcdef01234567"
+"""A group in which an exactly-once pipeline notes its batches."""
+
+
 class FakeAdmin:
     """Groups of every protocol, and one of each that fails. Answers what `describe` asks for."""
 
@@ -116,9 +120,9 @@ class FakeAdmin:
         self.described = {"billing": GROUP, "gone": replace(GROUP, group_id="gone", state="Dead", members=())}
         self.types = {"billing": "Classic", "jobs": "Share", "gone": "Consumer", "topology": "Streams", "held": "Share"}
         self.types |= {"counting": "Streams"}
-        self.types |= {"denied": "Consumer"}
+        self.types |= {"denied": "Consumer", NOTES: "Classic"}
 
-    async def list_groups(self) -> dict[str, GroupListing]:
+    async def list_groups(self, **asked: object) -> dict[str, GroupListing]:
         return {
             name: GroupListing(group_id=name, protocol_type="", state="Stable", type=type_)
             for name, type_ in self.types.items()
@@ -221,6 +225,13 @@ def test_all_groups_are_described_each_by_its_protocol(
     assert "denied: " in done.stderr
     assert "COORDINATOR_NOT_AVAILABLE" in done.stderr
     assert "gone" not in done.stderr, "it was deleted after it was listed"
+    assert NOTES not in done.stdout + done.stderr
+
+
+def test_groups_of_batch_notes_are_not_listed(run: Callable[..., Result], against_fake: FakeAdmin) -> None:
+    listed = {row["group"] for row in json.loads(run("group", "list", "--output", "json").stdout)}
+    assert listed == set(against_fake.types) - {NOTES}
+    assert NOTES not in run("group", "--list").stdout
 
 
 def test_a_streams_group_is_described_by_tasks(run: Callable[..., Result], against_fake: FakeAdmin) -> None:

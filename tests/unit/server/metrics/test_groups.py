@@ -43,11 +43,13 @@ async def coordinate(cluster: ThreeBrokers, node_id: int) -> None:
     )
 
 
-async def commit(cluster: ThreeBrokers, environment: Environment, node_id: int, offset: int) -> None:
+async def commit(
+    cluster: ThreeBrokers, environment: Environment, node_id: int, offset: int, group_id: str = "g"
+) -> None:
     client = await cluster.connect(environment, node_id)
-    await find_coordinator(client, "g")
+    await find_coordinator(client, group_id)
     topic = OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, offset)])
-    request = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=[topic])
+    request = OffsetCommitRequest(group_id=group_id, generation_id_or_member_epoch=-1, topics=[topic])
     while (await client.ask(request, 7)).topics[0].partitions[0].error_code:
         await asyncio.sleep(0.1)
 
@@ -69,6 +71,20 @@ def test_the_lag_in_partitions_that_others_have_is_asked_for() -> None:
         await cluster.change(leader=-1)
         await asyncio.sleep(10)
         assert LAG not in samples(cluster.nodes[3]), "nobody knows"
+
+    ThreeBrokers(offsets_topic_num_partitions="1").run(scenario)
+
+
+def test_groups_of_batch_notes_have_no_lag() -> None:
+    async def scenario(cluster: ThreeBrokers, environment: Environment) -> None:
+        await cluster.create()
+        await coordinate(cluster, 2)
+        assert await cluster.produce(environment, b"x") == (0, 0)
+        await commit(cluster, environment, 2, 0, group_id="millbeck-0123456789abcdef01234567")
+        await commit(cluster, environment, 2, 0)
+        await cluster.until(lambda: samples(cluster.nodes[2]).get(LAG) == 1)
+        told = [name for name in samples(cluster.nodes[2]) if name.startswith("kafka_consumergroup")]
+        assert all('consumergroup="g"' in name for name in told), told
 
     ThreeBrokers(offsets_topic_num_partitions="1").run(scenario)
 
