@@ -32,9 +32,9 @@ def test_fields_are_found_by_name_widened_or_null(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("held", "wanted", "complaint"),
     [
-        ("a BIGINT", "a INT", "it.a is bigint, and its schema wants int"),
+        ("a BIGINT", "a INT", "it.a is bigint, but its schema requires int"),
         ("a STRING", "a INT", "it.a is string"),
-        ("a INT, b INT", "a INT", "it has the field b, and its schema has not; there are a"),
+        ("a INT, b INT", "a INT", "it has the field b, which its schema does not have; the fields are a"),
         ("ARRAY<DOUBLE>", "ARRAY<INT>", r"it\[\] is double"),
         ("MAP<STRING, STRING>", "MAP<INT, STRING>", "it is map"),
         ("DECIMAL(10,2)", "DECIMAL(10,3)", "it is decimal"),

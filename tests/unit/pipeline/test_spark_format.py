@@ -50,8 +50,11 @@ def test_writers() -> None:
     [
         (StructType().add("text", StringType()), 'need a column "value".*there are text'),
         (StructType().add("value", LongType()), '"value" must be binary or string, not bigint'),
-        (StructType().add("value", StringType()).add("partition", LongType()), '"partition" is int'),
-        (StructType().add("value", StringType()).add("headers", ArrayType(StringType())), '"headers" is array<struct'),
+        (StructType().add("value", StringType()).add("partition", LongType()), '"partition" must be int'),
+        (
+            StructType().add("value", StringType()).add("headers", ArrayType(StringType())),
+            '"headers" must be array<struct',
+        ),
     ],
 )
 def test_columns_are_looked_at_before_anything_runs(rows: StructType, words: str) -> None:

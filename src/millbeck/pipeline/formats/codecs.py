@@ -59,7 +59,11 @@ class RegistrySubject:
         self._subject = subject
 
     def latest(self) -> Schema:
-        return self._registry.latest(self._subject).schema
+        """Raises `SchemaError` for a subject that the registry does not know."""
+        try:
+            return self._registry.latest(self._subject).schema
+        except schemas.SchemaError as error:
+            raise SchemaError(str(error)) from error
 
     def by_id(self, schema_id: int) -> Schema:
         """The schema with an id. Raises `BadRecord` for an id that the registry does not know."""
