@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from millbeck.pipeline import errors
-from millbeck.pipeline.errors import BadRecord, CheckpointMismatch, PipelineError
+from millbeck.pipeline.errors import BadRecord, CheckpointMismatch, InvalidOption, PipelineError
 
 ExceptHook = Callable[[type[BaseException], BaseException, TracebackType | None], Any]
 
@@ -24,6 +24,7 @@ _OURS: Final = re.compile(r"millbeck\.pipeline\.errors\.([A-Za-z]+): (.*)")
 _RAISED: Final = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE|$)", re.MULTILINE)
 _LAST_OF_TRACEBACK: Final = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Iteration)): (.*)", re.MULTILINE)
 _QUERY: Final = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
+_PLACE: Final = re.compile(r"(\S+)-(\d+) at offset (\d+):")
 _STATE: Final = re.compile(r" SQLSTATE: [0-9A-Z]{5}")
 _TRACEBACK: Final = "Traceback (most recent call last)"
 
@@ -36,6 +37,18 @@ _OTHER_FORM: Final = re.compile(
     r"|STREAMING_STATEFUL_OPERATOR_|STREAMING_CHECKPOINT_MISSING|STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY"
     r"|sources in the checkpoint offsets"
 )
+_OPTIONS: Final = (
+    (
+        re.compile("UNSUPPORTED_DATA_SOURCE_SAVE_MODE"),
+        'a log is only ever appended to: write with mode("append")',
+    ),
+    (
+        re.compile("does not support Update mode"),
+        "Spark has no update mode for sinks in Python: write each batch with "
+        ".foreachBatch(millbeck.pipeline.each_batch.to_log(options)), which does what its Kafka sink does",
+    ),
+)
+"""What Spark says of a use of the sink that cannot be, and what to do instead."""
 _ADVICE: Final = (
     (re.compile("JAVA_GATEWAY_EXITED"), "Spark's Java process did not start; see its output above"),
     (
@@ -64,11 +77,21 @@ def explained(error: BaseException) -> PipelineError:
         return (kind if is_ours and kind is not None else PipelineError)(_clean(message))
     raised = _RAISED.search(text)
     if raised:
-        return BadRecord(
-            f"{_clean(raised[1])}. Correct the program that writes it, or set bad_records to a topic for such records"
-        )
+        return BadRecord(_clean(raised[1]) + _way_on(raised[1]))
+    for pattern, told in _OPTIONS:
+        if pattern.search(text):
+            return InvalidOption(told)
     short = _short(error, text)
     return CheckpointMismatch(f"{short}. {_NEW_CHECKPOINT}") if _OTHER_FORM.search(text) else PipelineError(short)
+
+
+def _way_on(text: str) -> str:
+    """What to do about a record with a place; other complaints are of a topology, and say it themselves."""
+    place = _PLACE.match(text)
+    if place is None:
+        return ""
+    skip = f"millbeck pipeline skip NAME {':'.join(place.groups())}"
+    return f". Correct the program that writes it, set bad_records to a topic for such records, or leave it out: {skip}"
 
 
 def _short(error: BaseException, text: str) -> str:

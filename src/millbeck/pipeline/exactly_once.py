@@ -31,6 +31,9 @@ ONE_TASK_ONLY: Final = (
 OTHERS_MAX: Final = 20
 """Maximum number of other queries in one note: about 1 KB, a quarter of the default ``offset.metadata.max.bytes``."""
 
+SKIPPED_MAX: Final = 5
+"""Maximum number of skipped records in one note: of names of 249 characters, as much again."""
+
 T = TypeVar("T")
 Written = Mapping[TopicPartition, tuple[int, int]]
 
@@ -73,7 +76,8 @@ def commit(
         elif together:
             # No other note can be committed in between: a new owner of the transactional id fences this ticket.
             kept = {} if query is None else await transaction.notes(ticket.transactional_id)
-            await transaction.commit(ticket.transactional_id, note_of(together, query, batch, kept))
+            note = note_of(together, query, batch, kept, options.skipped)
+            await transaction.commit(ticket.transactional_id, note)
 
     with Blocking() as blocking:
         _run(options, blocking, _open(options, blocking, ticket), ask)
@@ -101,9 +105,16 @@ def sweep(settings: Mapping[str, str], transactional_ids: Sequence[str]) -> None
 
 
 def note_of(
-    written: Written, query: str | None, batch: int, kept: Mapping[TopicPartition, CommittedOffset]
+    written: Written,
+    query: str | None,
+    batch: int,
+    kept: Mapping[TopicPartition, CommittedOffset],
+    skipped: Sequence[str] = (),
 ) -> dict[TopicPartition, CommittedOffset]:
-    """The offsets to commit with a batch; none outside a streaming query. ``kept`` are the group's notes so far."""
+    """The offsets to commit with a batch; none outside a streaming query. ``kept`` are the group's notes so far.
+
+    ``skipped`` are records that the query was told to leave out.
+    """
     if query is None:
         return {}
     partition = min(written)
@@ -112,6 +123,8 @@ def note_of(
     others = [(name, number) for name, number in replaced.items() if name != query]
     if others:
         entry["others"] = dict(others[:OTHERS_MAX])
+    if skipped:
+        entry["skipped"] = list(skipped[-SKIPPED_MAX:])
     text = json.dumps(entry, separators=(",", ":"))
     return {partition: CommittedOffset(max(0, written[partition][1]), -1, text)}
 

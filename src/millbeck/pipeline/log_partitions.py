@@ -9,7 +9,7 @@ partition into one task; a task may have several partitions. If the frame alread
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -22,8 +22,11 @@ def to_log_partitions(frame: DataFrame, *, partitions: int, tasks: int | None = 
     return placed.repartition(min(tasks or partitions, partitions), "partition")
 
 
-def with_log_partition(frame: DataFrame, partitions: int) -> DataFrame:
-    """The frame with the column ``partition``, chosen by key for this partition count; nothing is shuffled."""
+def with_log_partition(frame: DataFrame, partitions: int | Mapping[str, int]) -> DataFrame:
+    """The frame with the column ``partition``, chosen by key for this partition count; nothing is shuffled.
+
+    Rows with a column ``topic`` may have counts by topic.
+    """
     schema = StructType([*frame.schema.fields, StructField("partition", IntegerType())])
 
     def place(batches: Iterator[Any]) -> Iterator[Any]:

@@ -7,7 +7,7 @@ without a key go to one partition per Arrow batch, round robin.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -145,16 +145,32 @@ class RowWriter:
             raise PipelineError(f"{what} could not be written: {error}") from error
 
 
-def with_partitions(batch: Any, partition_count: int, turn: int) -> Any:
-    """The batch with a column of target partitions; rows without a key are placed round robin, starting at ``turn``."""
+def with_partitions(batch: Any, partition_counts: int | Mapping[str, int], turn: int) -> Any:
+    """The batch with a column of target partitions; rows without a key are placed round robin, starting at ``turn``.
+
+    ``partition_counts`` is that of every row, or those of the topics in the rows.
+    """
+    if isinstance(partition_counts, int):
+        column = _placed(batch, partition_counts, turn)
+    else:
+        column = np.zeros(batch.num_rows, dtype=np.int32)
+        encoded = batch.column("topic").dictionary_encode()
+        topics = np.array([partition_counts[name] for name in encoded.dictionary.to_pylist()], dtype=np.int32)
+        counts = topics[np.asarray(encoded.indices)] if batch.num_rows else topics
+        for count in set(topics.tolist()):
+            column = np.where(counts == count, _placed(batch, count, turn), column).astype(np.int32)
+    arrays = [*batch.columns, numeric_array(pa.int32(), column)]
+    return pa.RecordBatch.from_arrays(arrays, [*batch.schema.names, "partition"])
+
+
+def _placed(batch: Any, partition_count: int, turn: int) -> Any:
     if "key" in batch.schema.names:
         keys = _pieces(_binary(batch.column("key"), "key"))
         chosen = np.frombuffer(partitions_of(keys, partition_count), dtype=_BORDER)
     else:
         chosen = np.full(batch.num_rows, -1, dtype=_BORDER)
     in_turn = (np.arange(batch.num_rows) + turn) % partition_count
-    column = numeric_array(pa.int32(), np.where(chosen < 0, in_turn, chosen).astype(np.int32))
-    return pa.RecordBatch.from_arrays([*batch.columns, column], [*batch.schema.names, "partition"])
+    return np.where(chosen < 0, in_turn, chosen).astype(np.int32)
 
 
 def rows_of(batch: Any) -> Rows:

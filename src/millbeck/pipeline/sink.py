@@ -40,11 +40,13 @@ class TaskWritten(WriterCommitMessage):
         written: Written,
         ticket: TransactionHandle | None = None,
         query: str | None = None,
+        batch: int = -1,
         is_repeated: bool = False,
     ) -> None:
         self.written = written
         self.ticket = ticket
         self.query = query
+        self.batch = batch
         self.is_repeated = is_repeated
         """Whether the batch was committed before, so that nothing was written now."""
 
@@ -93,8 +95,8 @@ class _Writer:
             for _ in iterator:
                 # Spark requires that the rows are consumed anyway.
                 pass
-            return TaskWritten({}, ticket, task.query, is_repeated=True)
-        return TaskWritten(write_rows(self._options, iterator, ticket), ticket, task.query)
+            return TaskWritten({}, ticket, task.query, task.batch, is_repeated=True)
+        return TaskWritten(write_rows(self._options, iterator, ticket), ticket, task.query, task.batch)
 
     def _commit(self, messages: Messages, batch: int) -> None:
         found = [message for message in messages if isinstance(message, TaskWritten)]
@@ -117,11 +119,11 @@ class _Writer:
 class BatchWriter(_Writer, DataSourceArrowWriter):
     @with_short_errors
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        return self._write(iterator, is_streaming=False)
+        return self._write(iterator, is_streaming=self._options.is_each_batch)
 
     @with_short_errors
     def commit(self, messages: Messages) -> None:
-        self._commit(messages, -1)
+        self._commit(messages, max([each.batch for each in messages if isinstance(each, TaskWritten)], default=-1))
 
     @with_short_errors
     def abort(self, messages: Messages) -> None:

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Final
 
 from millbeck.pipeline.errors import InvalidOption
-from millbeck.pipeline.source_options import client_settings
+from millbeck.pipeline.source_options import boolean, check_known, client_settings
 
 AT_LEAST_ONCE: Final = "at_least_once"
 EXACTLY_ONCE: Final = "exactly_once"
@@ -38,6 +38,10 @@ class SinkOptions:
     transactional_id: str | None
     """The transactional id: the same for every run of a query, and different for other queries."""
     batch_bytes: int = BATCH_BYTES
+    is_each_batch: bool = False
+    """Whether one batch of a streaming query is written, by `each_batch`: then it is noted, too."""
+    skipped: tuple[str, ...] = ()
+    """Records that the query leaves out, for the note of the batch."""
 
     @property
     def is_exactly_once(self) -> bool:
@@ -52,6 +56,7 @@ class SinkOptions:
 def parse_sink_options(given: Mapping[str, str]) -> SinkOptions:
     """Raises `InvalidOption` naming the option."""
     options = {name.lower(): value for name, value in given.items()}
+    check_known(given)
     delivery = options.get("delivery", AT_LEAST_ONCE).strip().lower()
     if delivery not in (AT_LEAST_ONCE, EXACTLY_ONCE):
         raise InvalidOption(f"the option delivery must be {AT_LEAST_ONCE} or {EXACTLY_ONCE}, not {delivery!r}")
@@ -71,6 +76,8 @@ def parse_sink_options(given: Mapping[str, str]) -> SinkOptions:
         delivery=delivery,
         transactional_id=_transactional_id(named, options) if delivery == EXACTLY_ONCE else None,
         batch_bytes=int(batch_text),
+        is_each_batch=boolean(options, "eachBatch", default=False),
+        skipped=tuple(options.get("skipped", "").split()),
     )
 
 

@@ -8,11 +8,12 @@ that differs from Spark's own source.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from millbeck.pipeline.errors import InvalidOption
+from millbeck.pipeline.short_errors import did_you_mean
 
 EARLIEST: Final = -2
 LATEST: Final = -1
@@ -34,29 +35,34 @@ _TOLERATED: Final = (
     "kafkaconsumer.polltimeoutms",
     "fetchoffset.numretries",
     "fetchoffset.retryintervalms",
-    "groupidprefix",
     "kafka.group.id",
     "path",
+    "queryname",
+    "eachbatch",
 )
-_KNOWN: Final = (
-    *_STRATEGIES,
-    *_TOLERATED,
-    "startingoffsets",
-    "startingtimestamp",
-    "startingoffsetsbytimestamp",
-    "startingoffsetsbytimestampstrategy",
-    "endingoffsets",
-    "endingtimestamp",
-    "endingoffsetsbytimestamp",
-    "failondataloss",
-    "includeheaders",
-    "maxoffsetspertrigger",
-    "minoffsetspertrigger",
-    "maxtriggerdelay",
-    "minpartitions",
-    "maxrecordsperpartition",
-    "chunkbytes",
+SOURCE_OPTIONS: Final = (
+    "subscribe",
+    "subscribePattern",
+    "assign",
+    "startingOffsets",
+    "startingTimestamp",
+    "startingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "endingOffsets",
+    "endingTimestamp",
+    "endingOffsetsByTimestamp",
+    "failOnDataLoss",
+    "includeHeaders",
+    "groupIdPrefix",
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "chunkBytes",
 )
+SINK_OPTIONS: Final = ("topic", "delivery", "checkpointLocation", "skipped")
+"""A topology gives its options to sources and sink alike, so each takes those of the other and ignores them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,12 +182,22 @@ def _source_defaults(options: Mapping[str, str]) -> dict[str, str]:
 
 def _check_names(given: Mapping[str, str]) -> None:
     for name in given:
-        lowered = name.lower()
-        if lowered.startswith("kafka.") or lowered in _KNOWN:
-            continue
-        if lowered.replace(".", "") in ("bootstrapservers", "topic", "topics"):
-            instead = "kafka.bootstrap.servers" if "server" in lowered else "subscribe"
+        if name.lower().replace(".", "") in ("bootstrapservers", "topic", "topics"):
+            instead = "kafka.bootstrap.servers" if "server" in name.lower() else "subscribe"
             raise InvalidOption(f"there is no option {name} for reading: use {instead}")
+    check_known(given)
+
+
+def check_known(given: Iterable[str]) -> None:
+    """Raises `InvalidOption` for an option that neither the source nor the sink has."""
+    known = {name.lower() for name in (*SOURCE_OPTIONS, *SINK_OPTIONS, *_TOLERATED)}
+    for name in given:
+        lowered = name.lower()
+        if not lowered.startswith("kafka.") and lowered not in known:
+            hint = did_you_mean(name, (*SOURCE_OPTIONS, *SINK_OPTIONS))
+            raise InvalidOption(
+                f"there is no option {name}{hint or ' (settings of the client have the prefix kafka.)'}"
+            )
 
 
 def _names(text: str) -> tuple[str, ...]:

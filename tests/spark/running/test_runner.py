@@ -11,16 +11,28 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
-from millbeck.pipeline.errors import BadRecord, RecordsLost, TopicChanged, TopicMissing, TopologyError
+from millbeck.pipeline.errors import (
+    BadRecord,
+    DefinitionError,
+    RecordsLost,
+    TopicChanged,
+    TopicMissing,
+    TopologyError,
+)
 from millbeck.pipeline.running.definition import load
+from millbeck.pipeline.running.lag import Lags
 from millbeck.pipeline.running.run_directory import RunDirectory
 from millbeck.pipeline.running.runner import Runner
+from millbeck.pipeline.running.skips import SkippedRecord, Skips
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from millbeck.pipeline.running.progress import BatchProgress
     from tests.spark.live_log import LiveLog
+
+NOBODY = 1 << 23
+"""Above every process id of Linux."""
 
 
 def _run(file: Path, log: LiveLog, home: Path, **how: Any) -> tuple[list[BatchProgress], list[str], RunDirectory]:
@@ -98,11 +110,24 @@ def test_a_bad_record_is_not_tried_again(spark: SparkSession, log: LiveLog, make
     log.put(source, [{"value": b"nonsense"}])
     file = tmp_path / "strict.toml"
     file.write_text(f'[source]\ntopic = "{source}"\nvalue = "n INT"\n[sink]\ntopic = "{target}"\n')
-    with pytest.raises(
-        BadRecord, match=f"^{source}-0 at offset 0: the value is no json of .* Correct the program that writes it"
-    ):
+    with pytest.raises(BadRecord, match=f"^{source}-0 at offset 0: the value is no json of .* skip NAME {source}:0:0$"):
         _run(file, log, tmp_path)
-    assert RunDirectory(tmp_path, "strict").restarts() == 0
+    directory = RunDirectory(tmp_path, "strict")
+    assert directory.restarts() == 0
+    # What waits is counted in the log, and a record that is skipped does not wait any more.
+    log.put(source, [{"value": b'{"n": 7}'}])
+    assert Lags().of(directory.status()) == 2
+    Skips(directory.path).add([SkippedRecord(source, 0, 0)])
+    directory.write_status(process=NOBODY)
+    _, said, _ = _run(file, log, tmp_path)
+    assert f"leaves out, as told: {source}:0:0" in said
+    assert log.values(target) == [b'{"n":7}']
+    assert Lags().of(directory.status()) == 0
+    # It was not this process that supervised it.
+    assert (directory.state(), directory.status()["error"]) == (
+        "killed",
+        f"the process {NOBODY} that supervised it was killed",
+    )
 
 
 def test_records_that_are_gone_and_a_topic_made_anew_are_told_at_once(
@@ -122,6 +147,27 @@ def test_records_that_are_gone_and_a_topic_made_anew_are_told_at_once(
     with pytest.raises(TopicChanged, match=f"^topic {source} was deleted and created again .* Use a new checkpoint"):
         _run(file, log, tmp_path)
     assert RunDirectory(tmp_path, "copy").restarts() == 0
+
+
+def test_a_wrong_expression_is_told_with_its_file_and_its_place(
+    spark: SparkSession, log: LiveLog, make_topic: Any, tmp_path: Path
+) -> None:
+    source = make_topic(1)
+    file = tmp_path / "wrong.py"
+    file.write_text(
+        "from millbeck.pipeline.topology.serdes import json\n\ndef build(topology):\n"
+        f"    sales = topology.stream('{source}', value=json('n INT'))\n"
+        "    sales.filter(\n        lambda r: r.value.m > 1).to('out')\n"
+    )
+    with pytest.raises(TopologyError, match=rf"^{file}:5 \(filter\): .*`m`"):
+        _run(file, log, tmp_path)
+    steps = tmp_path / "steps.toml"
+    steps.write_text(
+        f'[source]\ntopic = "{source}"\nvalue = "n INT"\n[[steps]]\nfilter = "value.n > 1"\n'
+        '[[steps]]\nkey = "value.m"\n[sink]\ntopic = "out"\n'
+    )
+    with pytest.raises(DefinitionError, match=rf"^{steps}: step 2 \(key\): .*`m`"):
+        _run(steps, log, tmp_path)
 
 
 def test_a_wrong_topology_is_not_tried_again(spark: SparkSession, log: LiveLog, tmp_path: Path) -> None:

@@ -74,6 +74,26 @@ def test_aggregates_of_a_stream(waves: Waves) -> None:
 
 
 @pytest.mark.long
+def test_several_streams_add_to_one_aggregate(waves: Waves) -> None:
+    sold, returned = _sales(24, tombstones=False), _sales(25, tombstones=False)
+    cases = [{**one, "returns": other["sales"]} for one, other in zip(sold, returned, strict=True)]
+
+    def build(topology: Topology, topics: dict[str, str]) -> None:
+        sales, returns = (topology.stream(topics[name], value=SALES) for name in ("sales", "returns"))
+        balance = sales.repartition(3).group_by_key().cogroup(lambda total, value: total + value["n"])
+        balance = balance.cogroup(returns.group_by_key(), lambda total, value: total - value["n"])
+        balance.aggregate(0, type="BIGINT").to(topics["balance"])
+
+    found = waves.run(build, cases, ["balance"])
+    expected = Counter[str]()
+    for wave in cases:
+        for name, sign in (("sales", 1), ("returns", -1)):
+            for event in wave[name]:
+                expected[str(event.key)] += sign * event.value["n"]
+    assert _last(found["balance"]) == dict(expected)
+
+
+@pytest.mark.long
 def test_aggregates_of_a_table_follow_its_changes(waves: Waves) -> None:
     cases = _sales(22, tombstones=True)
 

@@ -153,7 +153,7 @@ class TestRefusals:
             numbers.map_values(lambda value: object())
 
     def test_streams_that_hold_different_things(self, numbers: Any) -> None:
-        with pytest.raises(TopologyError, match="different things"):
+        with pytest.raises(TopologyError, match="different types"):
             numbers.merge(numbers.map_values(lambda value: value.n))
 
     def test_keys_of_different_types(self, numbers: Any) -> None:

@@ -7,7 +7,14 @@ import sys
 import pytest
 
 from millbeck.pipeline.error_summaries import explained, install_exception_hook
-from millbeck.pipeline.errors import BadRecord, BrokerUnreachable, CheckpointMismatch, PipelineError, TopicChanged
+from millbeck.pipeline.errors import (
+    BadRecord,
+    BrokerUnreachable,
+    CheckpointMismatch,
+    InvalidOption,
+    PipelineError,
+    TopicChanged,
+)
 
 QUERY = "[STREAM_FAILED] Query [id = 9198c5cb, runId = 9f8377c3] terminated with exception: "
 AFTER = (
@@ -40,7 +47,19 @@ def test_a_bad_record_says_where_it_is_and_what_to_do() -> None:
     )
     found = explained(RuntimeError(text))
     assert type(found) is BadRecord
-    assert str(found).startswith("t-0 at offset 5: the value is no json. Correct the program that writes it")
+    assert str(found) == (
+        "t-0 at offset 5: the value is no json. Correct the program that writes it, set bad_records to a topic for "
+        "such records, or leave it out: millbeck pipeline skip NAME t:0:5"
+    )
+
+
+def test_modes_that_a_sink_cannot_have_are_told_with_what_to_do() -> None:
+    mode = "[UNSUPPORTED_DATA_SOURCE_SAVE_MODE] The data source cannot be written in the Ignore mode. SQLSTATE: 0A000"
+    found = explained(RuntimeError(mode))
+    assert (type(found), str(found)) == (InvalidOption, 'a log is only ever appended to: write with mode("append")')
+    found = explained(RuntimeError(QUERY + "requirement failed: millbeck does not support Update mode." + AFTER))
+    assert type(found) is InvalidOption
+    assert "each_batch.to_log(options)" in str(found)
 
 
 @pytest.mark.parametrize(

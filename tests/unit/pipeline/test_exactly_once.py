@@ -180,3 +180,9 @@ def test_errors_are_for_the_user(
     transaction.error = error
     with pytest.raises(kind, match=words):
         begin(OPTIONS)
+
+
+def test_records_that_were_left_out_stand_in_the_note() -> None:
+    note = note_of({A0: (1, 5)}, "q", 3, {}, ["orders:0:12"])
+    assert note[A0].metadata == '{"query":"q","batch":3,"skipped":["orders:0:12"]}'
+    assert batches_of(note) == {"q": 3}

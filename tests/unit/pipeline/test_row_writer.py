@@ -27,7 +27,7 @@ from millbeck.pipeline.errors import (  # noqa: E402
     PipelineError,
     TopicMissing,
 )
-from millbeck.pipeline.row_writer import RowWriter, rows_of  # noqa: E402
+from millbeck.pipeline.row_writer import RowWriter, rows_of, with_partitions  # noqa: E402
 from millbeck.pipeline.sink_options import parse_sink_options  # noqa: E402
 from millbeck.records.native.read import read_records  # noqa: E402
 from millbeck.records.partitioning import partition_for_key  # noqa: E402
@@ -213,3 +213,16 @@ def test_a_wrong_setting_is_named() -> None:
     parsed = parse_sink_options({"kafka.bootstrap.servers": "h:1", "kafka.acks": "some"})
     with pytest.raises(InvalidOption, match=r"acks.*prefix kafka"):
         RowWriter(parsed)
+
+
+def test_each_topic_of_a_batch_has_its_own_partition_count() -> None:
+    keys = [f"k{number}".encode() for number in range(40)]
+    topics = ["wide" if number % 3 else "narrow" for number in range(40)]
+    batch = pa.RecordBatch.from_pydict({"topic": topics, "key": pa.array(keys, pa.binary())})
+    placed = with_partitions(batch, {"wide": 7, "narrow": 2}, 0).column("partition").to_pylist()
+    counts = {"wide": 7, "narrow": 2}
+    assert placed == [partition_for_key(key, counts[topic]) for key, topic in zip(keys, topics, strict=True)]
+    keyless = pa.RecordBatch.from_pydict({"topic": topics})
+    turned = with_partitions(keyless, counts, 1).column("partition").to_pylist()
+    assert turned == [(number + 1) % counts[topic] for number, topic in enumerate(topics)]
+    assert with_partitions(batch.slice(0, 0), counts, 0).num_rows == 0

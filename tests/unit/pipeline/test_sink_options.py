@@ -54,3 +54,9 @@ REFUSED = {
 def test_what_is_wrong_is_named(options: dict[str, str], words: str) -> None:
     with pytest.raises(InvalidOption, match=words):
         parse(**options)
+
+
+def test_misspelt_options_are_errors_with_the_nearest_name() -> None:
+    with pytest.raises(InvalidOption, match="there is no option delivry; did you mean delivery"):
+        parse_sink_options({"kafka.bootstrap.servers": "h:1", "delivry": "exactly_once"})
+    parse_sink_options({"kafka.bootstrap.servers": "h:1", "failOnDataLoss": "false", "queryName": "q"})

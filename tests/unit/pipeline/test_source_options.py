@@ -135,3 +135,14 @@ def test_brokers_must_be_named() -> None:
     nowhere: dict[str, Any] = {"subscribe": "a"}
     with pytest.raises(InvalidOption, match=r"kafka\.bootstrap\.servers is missing"):
         parse_source_options(nowhere, is_streaming=True)
+
+
+def test_misspelt_options_are_errors_with_the_nearest_name() -> None:
+    with pytest.raises(InvalidOption, match="there is no option startingOffset; did you mean startingOffsets"):
+        stream(startingOffset="earliest")
+    with pytest.raises(InvalidOption, match="there is no option colour "):
+        batch(colour="red")
+
+
+def test_options_of_the_sink_and_of_spark_itself_are_let_through() -> None:
+    assert stream(delivery="exactly_once", checkpointLocation="/c", queryName="q") == stream()

@@ -20,6 +20,7 @@ from millbeck.cli.verbs import SubcommandGroup
 
 if TYPE_CHECKING:
     from millbeck.pipeline.running.definition import Definition
+    from millbeck.pipeline.running.lag import Lags
     from millbeck.pipeline.running.progress import BatchProgress
     from millbeck.pipeline.running.run_directory import RunDirectory
 
@@ -157,9 +158,11 @@ def list_runs(output: str) -> None:
     Examples:
       millbeck pipeline list
     """
+    from millbeck.pipeline.running.lag import Lags
     from millbeck.pipeline.running.run_directory import all_runs, runs_directory
 
-    show_rows([_summary(directory) for directory in all_runs(runs_directory())], output)
+    lags = Lags()
+    show_rows([_summary(directory, lags) for directory in all_runs(runs_directory())], output)
 
 
 @command.command("status")
@@ -173,8 +176,14 @@ def status(name: str, output: str) -> None:
       millbeck pipeline status revenue
       millbeck pipeline status revenue -o json
     """
+    from millbeck.pipeline.running.lag import Lags
+
     directory = _known(name)
     described = {**directory.status(), "state": directory.state()}
+    if described.get("progress"):
+        described["progress"] = {**described["progress"], "lag": Lags().of(described)}
+    else:
+        described["lag"] = Lags().of(described)
     if output != TABLE:
         show(described, output)
         return
@@ -196,6 +205,34 @@ def stop(name: str) -> None:
     """
     _stop(_known(name))
     click.echo(f"{name} stopped")
+
+
+@command.command("skip")
+@click.argument("name")
+@click.argument("records", nargs=-1, required=True, metavar="TOPIC:PARTITION:OFFSET...")
+def skip(name: str, records: tuple[str, ...]) -> None:
+    """Let a pipeline leave out single records, from its next start on.
+
+    The message of a failure tells the record. Which ones are left out is in the pipeline's log, and with exactly-once
+    delivery in the note of the next batch as well, which is part of its transaction.
+
+    \b
+    Examples:
+      millbeck pipeline skip revenue orders:0:1234
+    """
+    from millbeck.pipeline.running.skips import SkippedRecord, Skips
+
+    directory = _known(name)
+    with _told():
+        parsed = [SkippedRecord.parse(text) for text in records]
+        topics = directory.status().get("topics")
+        for record in parsed:
+            if topics and record.topic not in topics:
+                raise click.ClickException(f"{name} does not read {record.topic}; it reads {', '.join(topics)}")
+        kept = Skips(directory.path).add(parsed)
+    click.echo(f"{name} leaves out {', '.join(map(str, kept))}")
+    if directory.is_held():
+        click.echo(f"it runs: millbeck pipeline restart {name} applies this")
 
 
 @command.command("restart")
@@ -292,7 +329,7 @@ def _known(name: str) -> RunDirectory:
     return directory
 
 
-def _summary(directory: RunDirectory) -> dict[str, Any]:
+def _summary(directory: RunDirectory, lags: Lags) -> dict[str, Any]:
     known = directory.status()
     progress = known.get("progress") or {}
     return {
@@ -301,7 +338,7 @@ def _summary(directory: RunDirectory) -> dict[str, Any]:
         "process": known.get("process") if directory.is_held() else None,
         "batch": progress.get("batch"),
         "rows/s": round(progress.get("rows_per_second", 0)),
-        "lag": progress.get("lag"),
+        "lag": lags.of(known),
         "file": known.get("file"),
     }
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from millbeck.pipeline.errors import DefinitionError
 from millbeck.pipeline.running.metrics_server import ANYWHERE, OFF, address_of
 from millbeck.pipeline.running.steps import builder_of, check_steps
+from millbeck.pipeline.short_errors import did_you_mean
 
 if TYPE_CHECKING:
     from millbeck.pipeline.topology.topology import Topology
@@ -44,6 +45,17 @@ class Settings:
     options: Mapping[str, str] = field(default_factory=dict)
     """Options of the sources and the sink: ``kafka.*`` and others."""
     spark: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def group_id(self) -> str:
+        return self.group or self.name
+
+    @property
+    def client(self) -> dict[str, str]:
+        """The settings of a client of the cluster, security included: the options with the prefix ``kafka.``."""
+        named = {name.lower(): value for name, value in self.options.items()}
+        own = {name.removeprefix("kafka."): value for name, value in named.items() if name.startswith("kafka.")}
+        return {**own, "bootstrap.servers": self.bootstrap_servers}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +105,7 @@ def _load_toml(path: Path) -> Definition:
         check_steps(steps)
     except DefinitionError as error:
         raise DefinitionError(f"{path}: {error}") from error
-    return Definition(path=path, settings=_settings(path, given), build=builder_of(steps, path.parent))
+    return Definition(path=path, settings=_settings(path, given), build=builder_of(steps, path))
 
 
 def _settings(path: Path, given: Mapping[str, Any]) -> Settings:
@@ -102,7 +114,9 @@ def _settings(path: Path, given: Mapping[str, Any]) -> Settings:
     known = Settings.__dataclass_fields__
     for name, value in values.items():
         if name not in known:
-            raise DefinitionError(f"{path}: unknown setting {name!r}; the settings are {', '.join(known)}")
+            raise DefinitionError(
+                f"{path}: unknown setting {name!r}{did_you_mean(name, known)}; the settings are {', '.join(known)}"
+            )
         wanted = dict if name in ("options", "spark") else str
         if not isinstance(value, wanted):
             raise DefinitionError(f"{path}: {name} is a {'table' if wanted is dict else 'text'}, not {value!r}")

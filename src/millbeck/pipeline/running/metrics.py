@@ -33,6 +33,9 @@ class PipelineMetrics:
         self._batch_ms = make.histogram(
             "millbeck_pipeline_batch_ms", "Duration of a batch with rows in milliseconds.", LABELS
         ).child(name)
+        self._late = make.counter(
+            "millbeck_pipeline_late_records_total", "Records dropped because their windows had closed.", LABELS
+        ).child(name)
         self._rows_per_second = make.gauge(
             "millbeck_pipeline_rows_per_second", "Rows per second of the last batch with rows.", LABELS
         ).child(name)
@@ -60,6 +63,7 @@ class PipelineMetrics:
         """Record a written batch with rows."""
         self._rows.value += progress.rows
         self._batches.value += 1
+        self._late.value += progress.late
         self._batch.value = progress.batch
         self._batch_ms.record(progress.batch_seconds * 1000)
         self._rows_per_second.value = progress.rows_per_second

@@ -18,12 +18,18 @@ class BatchProgress:
     batch_seconds: float
     state_rows: int
     state_bytes: int
+    late: int = 0
+    """Records that came after the watermark, and were dropped."""
+    watermark: str | None = None
+    """The event time up to which windows are closed, as of the beginning of the batch."""
 
     def line(self) -> str:
         parts = [f"batch {self.batch}", f"{self.rows_per_second:,.0f} rows/s", f"{self.rows:,} rows"]
         if self.lag is not None:
             parts.append(f"lag {self.lag:,}")
         parts.append(f"took {self.batch_seconds:.1f} s")
+        if self.late:
+            parts.append(f"late {self.late:,} (before {self.watermark})")
         if self.state_rows:
             parts.append(f"state {self.state_rows:,} rows, {_size(self.state_bytes)}")
         return "  ".join(parts)
@@ -45,6 +51,8 @@ def progress_of(reported: Mapping[str, Any]) -> BatchProgress:
         batch_seconds=_number((reported.get("durationMs") or {}).get("triggerExecution")) / 1000,
         state_rows=sum(int(store.get("numRowsTotal", 0)) for store in stores),
         state_bytes=sum(int(store.get("memoryUsedBytes", 0)) for store in stores),
+        late=sum(int(store.get("numRowsDroppedByWatermark", 0)) for store in stores),
+        watermark=(reported.get("eventTime") or {}).get("watermark"),
     )
 
 

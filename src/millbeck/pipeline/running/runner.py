@@ -14,7 +14,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,8 +43,10 @@ from millbeck.pipeline.running.backoff import RestartBackoff
 from millbeck.pipeline.running.definition import Definition
 from millbeck.pipeline.running.metrics import PipelineMetrics
 from millbeck.pipeline.running.metrics_server import served
+from millbeck.pipeline.running.places import placed
 from millbeck.pipeline.running.progress import BatchProgress, progress_of
 from millbeck.pipeline.running.run_directory import RunDirectory
+from millbeck.pipeline.running.skips import SkippedRecord, Skips
 from millbeck.pipeline.session import spark_session
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ MENDED: Final = (PySparkException, Py4JError, PipelineError)
 Report = Callable[[str], None]
 
 
-def build_topology(definition: Definition, spark: SparkSession) -> Topology:
+def build_topology(definition: Definition, spark: SparkSession, skipped: Sequence[SkippedRecord] = ()) -> Topology:
     from millbeck.pipeline.topology.topology import Topology
 
     settings = definition.settings
@@ -84,8 +86,10 @@ def build_topology(definition: Definition, spark: SparkSession) -> Topology:
         bad_records=settings.bad_records,
         lateness=settings.lateness,
         options=settings.options,
+        skipped=skipped,
     )
-    definition.build(topology)
+    with placed(definition.path):
+        definition.build(topology)
     topology.outgoing()
     return topology
 
@@ -129,6 +133,7 @@ class Runner:
             master=settings.master,
             bootstrap_servers=settings.bootstrap_servers,
             checkpoint=self._checkpoint,
+            group=settings.group_id,
         )
         previous = {number: signal.signal(number, self._signalled) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
@@ -141,7 +146,13 @@ class Runner:
         finally:
             for number, handler in previous.items():
                 signal.signal(number, handler)
-        self._directory.write_status(state="stopped", metrics=None)
+        supervisor = self._directory.process_id()
+        if supervisor in (None, os.getpid(), os.getppid()):
+            self._directory.write_status(state="stopped", metrics=None)
+        else:
+            self._directory.write_status(
+                state="killed", metrics=None, error=f"the process {supervisor} that supervised it was killed"
+            )
 
     @property
     def _checkpoint(self) -> str:
@@ -183,10 +194,14 @@ class Runner:
     def _attempt(self) -> None:
         settings = self._definition.settings
         spark = spark_session(settings.name, master=settings.master, settings=settings.spark)
-        topology = build_topology(self._definition, spark)
+        skipped = Skips(self._directory.path).read()
+        if skipped:
+            self._report(f"leaves out, as told: {', '.join(map(str, skipped))}")
+        topology = build_topology(self._definition, spark, skipped)
+        self._directory.write_status(topics=list(topology.sources))
         trigger: dict[str, Any] = {"availableNow": True} if self._once else {"processingTime": settings.trigger}
         query = topology.start(self._checkpoint, delivery=settings.delivery, trigger=trigger)
-        self._directory.write_status(state="running")
+        self._directory.write_status(state="running", error=None)
         self._is_running = True
         try:
             self._follow(query)
@@ -198,9 +213,7 @@ class Runner:
             from millbeck.pipeline.progress_groups import ProgressGroups
 
             settings = self._definition.settings
-            self._groups = ProgressGroups(
-                {"bootstrap.servers": settings.bootstrap_servers}, {settings.name: settings.group or settings.name}
-            )
+            self._groups = ProgressGroups(settings.client, {settings.name: settings.group_id})
         return self._groups
 
     def _follow(self, query: StreamingQuery) -> None:

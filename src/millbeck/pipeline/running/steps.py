@@ -21,8 +21,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from millbeck.pipeline.errors import DefinitionError
+from millbeck.pipeline.error_summaries import explained
+from millbeck.pipeline.errors import DefinitionError, PipelineError
 from millbeck.pipeline.running.serde_tables import check_serde, serde_of
+from millbeck.pipeline.short_errors import did_you_mean
 
 if TYPE_CHECKING:
     from millbeck.pipeline.topology.topology import Topology
@@ -38,7 +40,9 @@ def check_steps(given: Mapping[str, Any]) -> None:
             raise DefinitionError(f'[{part}] needs a topic, as in topic = "orders"')
         for name in table:
             if name not in allowed:
-                raise DefinitionError(f"[{part}] has no {name!r}; there are {', '.join(allowed)}")
+                raise DefinitionError(
+                    f"[{part}] has no {name!r}{did_you_mean(name, allowed)}; there are {', '.join(allowed)}"
+                )
             if name != "topic":
                 check_serde(table[name], f"[{part}] {name}")
     steps = given.get("steps", [])
@@ -53,28 +57,38 @@ def check_steps(given: Mapping[str, Any]) -> None:
             raise DefinitionError(f"step {number}: {kind} must be an expression of Spark SQL, not {said!r}")
 
 
-def builder_of(given: Mapping[str, Any], folder: Path) -> Callable[[Topology], None]:
-    """The function that builds the topology; ``folder`` is the base directory of the files named in the steps."""
+def builder_of(given: Mapping[str, Any], file: Path) -> Callable[[Topology], None]:
+    """The function that builds the topology; ``file`` is the pipeline's, whose directory has the files of the steps."""
+    folder = file.parent
 
     def build(topology: Topology) -> None:
-        from pyspark.sql import functions as sf
+        from pyspark.errors import PySparkException
 
         def serdes_of(part: str) -> dict[str, Any]:
             return {name: serde_of(said, folder) for name, said in given[part].items() if name != "topic"}
 
         stream = topology.stream(given["source"]["topic"], **serdes_of("source"))
-        for step in given.get("steps", []):
+        for number, step in enumerate(given.get("steps", []), 1):
             kind, said = next(iter(step.items()))
-            described = sf.expr(said) if isinstance(said, str) else {name: sf.expr(text) for name, text in said.items()}
-            if kind == "filter":
-                stream = stream.filter(_saying(described))
-            elif kind == "key":
-                stream = stream.select_key(_saying(described))
-            else:
-                stream = stream.map_values(_saying(described))
+            try:
+                described = _columns_of(said)
+                if kind == "filter":
+                    stream = stream.filter(_saying(described))
+                elif kind == "key":
+                    stream = stream.select_key(_saying(described))
+                else:
+                    stream = stream.map_values(_saying(described))
+            except (PipelineError, PySparkException) as error:
+                raise DefinitionError(f"{file}: step {number} ({kind}): {explained(error)}") from error
         stream.to(given["sink"]["topic"], **serdes_of("sink"))
 
     return build
+
+
+def _columns_of(said: str | Mapping[str, str]) -> Any:
+    from pyspark.sql import functions as sf
+
+    return sf.expr(said) if isinstance(said, str) else {name: sf.expr(text) for name, text in said.items()}
 
 
 def _saying(described: Any) -> Callable[[Any], Any]:

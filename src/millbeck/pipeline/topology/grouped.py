@@ -7,17 +7,17 @@ grace period have ended, and computed by Spark's aggregate functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import DataType, LongType
 
-from millbeck.pipeline.topology.keyed import Fold
+from millbeck.pipeline.topology.keyed import CogroupFold, Fold
 from millbeck.pipeline.topology.records import ColumnRecord, RecordFunction, column, type_of, unordered
 from millbeck.pipeline.topology.stateful import JoinInput, run_keyed
-from millbeck.pipeline.topology.streams import Stream
+from millbeck.pipeline.topology.streams import Stream, same_type
 from millbeck.pipeline.topology.windows import SessionWindow, TimeWindow, interval
 
 if TYPE_CHECKING:
@@ -63,8 +63,35 @@ class GroupedStream(_Grouped):
         """``function`` gets the aggregate, at first ``start``, and a value, and returns the aggregate of this type."""
         return self._fold(Fold(start, function), type_of(type), store, "aggregate")
 
+    def cogroup(self, function: Folding) -> CogroupedStream:
+        """Begin an aggregate of several grouped streams; ``function`` adds a value of this one to the aggregate."""
+        return CogroupedStream(self.topology, [(self._side, function)])
+
     def windowed_by(self, window: TimeWindow | SessionWindow) -> WindowedStream:
         return WindowedStream(self.topology, self._frame, window)
+
+
+class CogroupedStream:
+    """Several streams grouped by keys of one type, each with the function that adds its values to one aggregate."""
+
+    def __init__(self, topology: Topology, parts: Sequence[tuple[JoinInput, Folding]]) -> None:
+        self.topology = topology
+        self._parts = tuple(parts)
+
+    def cogroup(self, other: GroupedStream, function: Folding) -> CogroupedStream:
+        side = other._side
+        same_type(self._parts[0][0].key_type, side.key_type, "grouped streams")
+        return CogroupedStream(self.topology, [*self._parts, (side, function)])
+
+    def aggregate(self, start: Any, *, type: str | DataType, store: str | None = None) -> Table:  # noqa: A002
+        """A table of the aggregates, at first ``start``, of this type."""
+        sides = [side for side, _ in self._parts]
+        kind = type_of(type)
+        logic = CogroupFold(start, tuple(function for _, function in self._parts))
+        rows = run_keyed(sides, logic, slots={"value": kind}, outputs={"value": kind})
+        self.topology.outline.shuffled(f"aggregate of {len(sides)} streams, by key")
+        name = self.topology.outline.store(store, "cogroup", "the aggregate of each key")
+        return self.topology.table_of(rows, name=store and name, is_kept=True)
 
 
 class GroupedTable(_Grouped):

@@ -204,6 +204,24 @@ class ForeignKeyResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class CogroupFold:
+    """Aggregates several streams into one: the value after the batch's last record, once a batch.
+
+    ``adders`` are the functions of the streams, by side: each takes (aggregate, value) and returns the new aggregate.
+    An aggregate that becomes None is gone, and a tombstone leaves.
+    """
+
+    start: Any
+    adders: tuple[Callable[[Any, Any], Any], ...]
+
+    def arrived(self, slots: KeyState, arrivals: Iterator[InputRecord]) -> Iterator[OutputRecord]:
+        return _folded(slots, arrivals, self._next)
+
+    def _next(self, aggregate: Any, arrival: InputRecord) -> Any:
+        return self.adders[arrival.side](self.start if aggregate is None else aggregate, arrival.value)
+
+
+@dataclass(frozen=True, slots=True)
 class Fold:
     """Aggregates records: emits the value after the batch's last record, once per batch.
 
@@ -217,21 +235,10 @@ class Fold:
     subtract: Callable[[Any, Any], Any] | None = None
 
     def arrived(self, slots: KeyState, arrivals: Iterator[InputRecord]) -> Iterator[OutputRecord]:
-        aggregate = slots.get("value")
-        last: InputRecord | None = None
-        latest: Any = None
-        for arrival in arrivals:
-            if arrival.value is None:
-                continue
-            aggregate = self._next(aggregate, arrival.value)
-            last = arrival
-            latest = arrival.timestamp if latest is None else max(latest, arrival.timestamp)
-        if last is not None:
-            slots.put("value", aggregate)
-            yield OutputRecord((aggregate,), latest, last.order)
+        return _folded(slots, arrivals, self._next)
 
-    def _next(self, aggregate: Any, value: Any) -> Any:
-        is_added = True
+    def _next(self, aggregate: Any, arrival: InputRecord) -> Any:
+        is_added, value = True, arrival.value
         if self.subtract is not None:
             is_added, value = value["is_added"], value["value"]
         if self.subtract is not None and not is_added:
@@ -241,3 +248,21 @@ class Fold:
                 return value
             aggregate = self.start
         return self.add(aggregate, value)
+
+
+def _folded(
+    slots: KeyState, arrivals: Iterator[InputRecord], following: Callable[[Any, InputRecord], Any]
+) -> Iterator[OutputRecord]:
+    """The aggregate after the last record that has a value."""
+    aggregate = slots.get("value")
+    last: InputRecord | None = None
+    latest: Any = None
+    for arrival in arrivals:
+        if arrival.value is None:
+            continue
+        aggregate = following(aggregate, arrival)
+        last = arrival
+        latest = arrival.timestamp if latest is None else max(latest, arrival.timestamp)
+    if last is not None:
+        slots.put("value", aggregate)
+        yield OutputRecord((aggregate,), latest, last.order)

@@ -17,6 +17,8 @@ from pyspark.sql.types import DataType, _parse_datatype_string
 from millbeck.pipeline.errors import TopologyError
 
 COLUMNS: Final = ("key", "value", "timestamp", "order")
+HEADERS: Final = "headers"
+HEADERS_TYPE: Final = "array<struct<key:string,value:binary>>"
 
 Described: TypeAlias = Column | Mapping[str, Any]
 """The result of a user function: a column, or the fields of a struct as columns or plain values."""
@@ -57,10 +59,21 @@ def column(described: Any, what: str) -> Column:
     )
 
 
+def replacing(frame: DataFrame, **replaced: Column) -> dict[str, Column]:
+    """The columns of the frame's records, some of them replaced."""
+    names = [name for name in (*COLUMNS, HEADERS) if name in frame.columns]
+    return {name: replaced.get(name, sf.col(name)) for name in names}
+
+
+def with_headers(frame: DataFrame) -> dict[str, Column]:
+    """The columns of the frame's records, with headers in any case."""
+    headers = sf.col(HEADERS) if HEADERS in frame.columns else sf.lit(None)
+    return {**replacing(frame), HEADERS: headers.cast(HEADERS_TYPE)}
+
+
 def with_columns(frame: DataFrame, **replaced: Column) -> DataFrame:
     """The same rows with some columns replaced."""
-    names = [name for name in (*COLUMNS, "headers") if name in frame.columns]
-    return frame.select(*[replaced.get(name, sf.col(name)).alias(name) for name in names])
+    return frame.select(*[column.alias(name) for name, column in replacing(frame, **replaced).items()])
 
 
 def type_of(kind: str | DataType) -> DataType:

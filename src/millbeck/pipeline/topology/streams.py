@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql import Column, DataFrame
@@ -11,6 +11,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import DataType, StructField, StructType
 
 from millbeck.pipeline.errors import TopologyError
+from millbeck.pipeline.topology.paths import Explode, Keep, Look, Records, Select
 from millbeck.pipeline.topology.records import (
     COLUMNS,
     ColumnRecord,
@@ -18,9 +19,10 @@ from millbeck.pipeline.topology.records import (
     RecordFunction,
     ValueFunction,
     column,
+    replacing,
     type_of,
     unordered,
-    with_columns,
+    with_headers,
 )
 from millbeck.pipeline.topology.serdes import Serde
 from millbeck.pipeline.topology.windows import JoinWindow, interval
@@ -46,21 +48,35 @@ class Stream:
     ``store`` is the name of the store whose results these are, if any.
     """
 
-    def __init__(self, topology: Topology, frame: DataFrame, *, store: str | None = None) -> None:
+    def __init__(self, topology: Topology, rows: DataFrame | Records, *, store: str | None = None) -> None:
         self.topology = topology
-        self.frame = frame
+        self.records = rows if isinstance(rows, Records) else Records.of(rows)
         self._store = store
 
-    def _with(self, frame: DataFrame) -> Stream:
-        return Stream(self.topology, frame)
+    @property
+    def frame(self) -> DataFrame:
+        return self.records.frame
+
+    def _with(self, rows: DataFrame | Records) -> Stream:
+        return Stream(self.topology, rows)
+
+    def _keeping(self, condition: Column) -> Stream:
+        return self._with(self.records.then(lambda frame: Keep(condition)))
+
+    def _changing(self, **columns: Column) -> Stream:
+        return self._with(self.records.then(lambda frame: Select(replacing(frame, **columns))))
+
+    def _exploding(self, array: Column, **columns: Column) -> Stream:
+        columns["order"] = sf.col("order").withField("step", sf.col("position"))
+        return self._with(self.records.then(lambda frame: Explode(array, replacing(frame, **columns))))
 
     # One record at a time
 
     def filter(self, predicate: Predicate) -> Stream:
-        return self._with(self.frame.where(predicate(ColumnRecord.of_row())))
+        return self._keeping(predicate(ColumnRecord.of_row()))
 
     def filter_not(self, predicate: Predicate) -> Stream:
-        return self._with(self.frame.where(~sf.coalesce(predicate(ColumnRecord.of_row()), sf.lit(False))))
+        return self._keeping(~sf.coalesce(predicate(ColumnRecord.of_row()), sf.lit(False)))
 
     def map(self, function: Callable[[ColumnRecord], tuple[Any, Any]]) -> Stream:
         """``function`` returns the new key and the new value."""
@@ -68,25 +84,22 @@ class Stream:
         if not isinstance(described, tuple) or len(described) != 2:
             raise TopologyError("map: the function returns a key and a value; use map_values to keep the key")
         key, value = described
-        return self._with(with_columns(self.frame, key=column(key, "map"), value=column(value, "map")))
+        return self._changing(key=column(key, "map"), value=column(value, "map"))
 
     def map_values(self, function: ValueFunction) -> Stream:
-        return self._with(with_columns(self.frame, value=column(function(sf.col("value")), "map_values")))
+        return self._changing(value=column(function(sf.col("value")), "map_values"))
 
     def flat_map(self, function: Callable[[ColumnRecord], Column]) -> Stream:
         """``function`` returns an array of structs with a key and a value."""
-        rows = self.frame.select("*", sf.posexplode(function(ColumnRecord.of_row())).alias("position", "made"))
-        order = sf.col("order").withField("step", sf.col("position"))
-        return self._with(with_columns(rows, key=sf.col("made")["key"], value=sf.col("made")["value"], order=order))
+        made = sf.col("made")
+        return self._exploding(function(ColumnRecord.of_row()), key=made["key"], value=made["value"])
 
     def flat_map_values(self, function: Callable[[Column], Column]) -> Stream:
         """``function`` returns an array of values."""
-        rows = self.frame.select("*", sf.posexplode(function(sf.col("value"))).alias("position", "made"))
-        order = sf.col("order").withField("step", sf.col("position"))
-        return self._with(with_columns(rows, value=sf.col("made"), order=order))
+        return self._exploding(function(sf.col("value")), value=sf.col("made"))
 
     def select_key(self, function: RecordFunction) -> Stream:
-        return self._with(with_columns(self.frame, key=column(function(ColumnRecord.of_row()), "select_key")))
+        return self._changing(key=column(function(ColumnRecord.of_row()), "select_key"))
 
     def branch(self, *predicates: Predicate) -> list[Stream]:
         """One stream per predicate, of the records that match it and no earlier one."""
@@ -94,32 +107,27 @@ class Stream:
         is_free = sf.lit(True)
         for predicate in predicates:
             holds = sf.coalesce(predicate(ColumnRecord.of_row()), sf.lit(False))
-            branches.append(self._with(self.frame.where(is_free & holds)))
+            branches.append(self._keeping(is_free & holds))
             is_free = is_free & ~holds
         return branches
 
     def merge(self, *others: Stream) -> Stream:
-        frame = self.frame
+        streams = (self, *others)
         for other in others:
-            if other.frame.select("key", "value").schema != frame.select("key", "value").schema:
-                raise TopologyError(
-                    f"merge: the streams have different types: {frame.select('key', 'value').schema.simpleString()}"
-                    f" and {other.frame.select('key', 'value').schema.simpleString()}"
-                )
-            frame = frame.unionByName(other.frame, allowMissingColumns=True)
-        return self._with(frame)
+            if other._held() != self._held():
+                raise TopologyError(f"merge: the streams have different types: {self._held()} and {other._held()}")
+        paths = [path for stream in streams for path in stream.records.paths]
+        if len({"headers" in path.frame.columns for path in paths}) > 1:
+            paths = [path.then(Select(with_headers(path.frame))) for path in paths]
+        return self._with(Records(paths))
+
+    def _held(self) -> str:
+        return str(self.records.paths[0].frame.select("key", "value").schema.simpleString())
 
     def peek(self, action: Callable[[Any, Any], object]) -> Stream:
-        """Call ``action`` with each key and value in the task that processes the record; also when a batch is
+        """Call ``action`` with each key and value in the task that processes the record, also when a batch is
         repeated."""
-
-        def look(batches: Any) -> Any:
-            for batch in batches:
-                for row in batch.select(["key", "value"]).to_pylist():
-                    action(row["key"], row["value"])
-                yield batch
-
-        return self._with(self.frame.mapInArrow(look, self.frame.schema))
+        return self._with(self.records.then(lambda frame: Look(action)))
 
     # Keys
 
@@ -129,9 +137,16 @@ class Stream:
     def group_by(self, function: RecordFunction) -> GroupedStream:
         return self.select_key(function).group_by_key()
 
+    def repartition(self, partitions: int) -> Stream:
+        """The same records, those of a key in one of so many tasks, for what follows up to the next shuffle."""
+        if partitions < 1:
+            raise TopologyError(f"repartition: {partitions} is no number of partitions; it must be above zero")
+        self.topology.outline.shuffled(f"repartition by key, into {partitions}")
+        return self._with(self.frame.repartition(partitions, "key"))
+
     def to_table(self, *, store: str | None = None) -> Table:
         """A table of the last value of each key."""
-        return self.topology.table_of(self.frame, name=store)
+        return self.topology.table_of(self.records, name=store)
 
     # Joins
 
@@ -206,8 +221,24 @@ class Stream:
 
     # Outputs
 
-    def to(self, topic: str, *, key: Serde | None = None, value: Serde | None = None) -> None:
-        self.topology.write(self.frame, topic, key=key, value=value)
+    def to(
+        self,
+        topic: str | RecordFunction,
+        *,
+        topics: Sequence[str] = (),
+        key: Serde | None = None,
+        value: Serde | None = None,
+    ) -> None:
+        """Write to a topic, or to the one that a function of the record names; it is one of ``topics``."""
+        if isinstance(topic, str):
+            if topics:
+                raise TopologyError("to: topics= are those that a function of the record chooses from")
+            self.topology.write(self.records, [topic], None, key=key, value=value)
+            return
+        if not topics:
+            raise TopologyError("to: name the topics that the function chooses from: to(function, topics=[…])")
+        named = column(topic(ColumnRecord.of_row()), "to")
+        self.topology.write(self.records, topics, named, key=key, value=value)
 
     def publish(self, *, key: Serde | None = None, value: Serde | None = None) -> Stream:
         """Also write the results of a windowed aggregate to the changelog of its store, which must have a name.
@@ -216,7 +247,7 @@ class Stream:
         """
         if self._store is None:
             raise TopologyError("only the results of a windowed aggregate with store= can be published")
-        self.topology.publish(self.frame, self._store, key=key, value=value)
+        self.topology.publish(self.records, self._store, key=key, value=value)
         return self
 
     def through(self, topic: str, *, key: Serde, value: Serde) -> Stream:

@@ -21,13 +21,16 @@ from millbeck.pipeline.topology.keyed import (
     TableChangesProcessor,
     TableTableJoin,
 )
+from millbeck.pipeline.topology.paths import Records, Select
 from millbeck.pipeline.topology.records import (
     COLUMNS,
+    HEADERS,
     ColumnRecord,
     JoinFunction,
     RecordFunction,
     ValueFunction,
     column,
+    replacing,
     with_columns,
 )
 from millbeck.pipeline.topology.serdes import Serde
@@ -42,14 +45,26 @@ if TYPE_CHECKING:
 class Table:
     """``name`` is the name of its store; ``is_kept`` says that the rows already come from that store."""
 
-    def __init__(self, topology: Topology, frame: DataFrame, *, name: str | None = None, is_kept: bool = False) -> None:
+    def __init__(
+        self, topology: Topology, rows: DataFrame | Records, *, name: str | None = None, is_kept: bool = False
+    ) -> None:
         self.topology = topology
-        self.frame = frame.select(*COLUMNS)
+        records = rows if isinstance(rows, Records) else Records.of(rows)
+        if any(HEADERS in path.frame.columns for path in records.paths):
+            records = records.then(lambda frame: Select({name: sf.col(name) for name in COLUMNS}))
+        self.records = records
         self.name = name
         self._is_kept = is_kept
 
-    def _with(self, frame: DataFrame) -> Table:
-        return Table(self.topology, frame)
+    @property
+    def frame(self) -> DataFrame:
+        return self.records.frame
+
+    def _with(self, rows: DataFrame | Records) -> Table:
+        return Table(self.topology, rows)
+
+    def _changing(self, value: Column) -> Table:
+        return self._with(self.records.then(lambda frame: Select(replacing(frame, value=value))))
 
     def _side(self) -> JoinInput:
         return JoinInput(self.frame, key=sf.col("key"), value=sf.col("value"))
@@ -59,21 +74,21 @@ class Table:
     def filter(self, predicate: Callable[[ColumnRecord], Column]) -> Table:
         """Rows that do not match are deleted, also those that matched before."""
         kept = sf.when(predicate(_row()), sf.col("value"))
-        return self._with(with_columns(self.frame, value=kept))
+        return self._changing(kept)
 
     def filter_not(self, predicate: Callable[[ColumnRecord], Column]) -> Table:
         return self.filter(lambda row: ~sf.coalesce(predicate(row), sf.lit(False)))
 
     def map_values(self, function: ValueFunction) -> Table:
         mapped = sf.when(sf.col("value").isNotNull(), column(function(sf.col("value")), "map_values"))
-        return self._with(with_columns(self.frame, value=mapped))
+        return self._changing(mapped)
 
     def to_stream(self) -> Stream:
         """The changes as records; a null value means that the key is deleted."""
-        return Stream(self.topology, self.frame)
+        return Stream(self.topology, self.records)
 
     def to(self, topic: str, *, key: Serde | None = None, value: Serde | None = None) -> None:
-        self.topology.write(self.frame, topic, key=key, value=value)
+        self.topology.write(self.records, [topic], None, key=key, value=value)
 
     def publish(self, *, key: Serde | None = None, value: Serde | None = None) -> Table:
         """Write the changes of this table's store, which must have a name, to the topic ``{app}-{store}-changelog``.
@@ -82,11 +97,11 @@ class Table:
         """
         if self.name is None:
             raise TopologyError("only a store with a name can be published: give it one with store=")
-        frame = self.frame
+        records = self.records
         if not self._is_kept:
             # Via the state store, one task has all changes of a key, so they are written in order.
-            frame = _joined(self.changes("to be published"), sf.col("after"))
-        self.topology.publish(frame, self.name, key=key, value=value)
+            records = Records.of(_joined(self.changes("to be published"), sf.col("after")))
+        self.topology.publish(records, self.name, key=key, value=value)
         return self
 
     # Joins

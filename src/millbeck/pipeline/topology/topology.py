@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -17,15 +18,27 @@ from millbeck.pipeline.log_view import LogView
 from millbeck.pipeline.sink_options import EXACTLY_ONCE
 from millbeck.pipeline.source_options import parse_source_options
 from millbeck.pipeline.topology.changelogs import changelog_of, make_changelogs
+from millbeck.pipeline.topology.checkpoints import OffsetLog, fit_sources, source_count, sources_of, stateful_count
 from millbeck.pipeline.topology.fitting import fitted
 from millbeck.pipeline.topology.grouped import GroupedStream, GroupedTable
 from millbeck.pipeline.topology.outline import TopologyDescription
-from millbeck.pipeline.topology.records import COLUMNS, ColumnRecord, RecordFunction, unordered
+from millbeck.pipeline.topology.paths import Keep, Records, Select, apart, united
+from millbeck.pipeline.topology.records import (
+    COLUMNS,
+    HEADERS,
+    HEADERS_TYPE,
+    ColumnRecord,
+    RecordFunction,
+    unordered,
+    with_headers,
+)
 from millbeck.pipeline.topology.serdes import KEY_PART, VALUE_PART, Serde, raw, serde_for, string
 from millbeck.pipeline.topology.stateful import ROCKSDB
 from millbeck.pipeline.topology.streams import Stream
 from millbeck.pipeline.topology.tables import GlobalTable, Table, last_rows
 from millbeck.pipeline.topology.windows import Length, length_ms
+
+log = logging.getLogger(__name__)
 
 DEAD_LETTER_HEADERS: Final = ("topic", "partition", "offset", "error")
 """Headers of bad records, each with the prefix ``__millbeck.error.``: the record's origin and the problem."""
@@ -35,7 +48,7 @@ class Topology:
     """Streams and tables of one application; all outputs are written by one query.
 
     ``bad_records`` is ``"fail"``, or the name of a topic for records that their serde cannot decode, with headers that
-    give the reason.
+    give the reason. ``skipped`` are records to leave out, by topic, partition and offset.
     """
 
     def __init__(
@@ -47,6 +60,7 @@ class Topology:
         bad_records: str = "fail",
         lateness: Length = "0 seconds",
         options: Mapping[str, str] | None = None,
+        skipped: Sequence[tuple[str, int, int]] = (),
     ) -> None:
         self.name = name
         self.spark = spark
@@ -54,11 +68,17 @@ class Topology:
         self.lateness_ms = length_ms(lateness)
         """The time for which event-time processors wait for late records."""
         self._bad_records = bad_records
+        self._skipped = tuple(skipped)
         self._options = {"kafka.bootstrap.servers": bootstrap_servers, **(options or {})}
-        self._outputs: list[tuple[str, DataFrame]] = []
-        """The frames of rows to write, by topic."""
+        self._outputs: list[tuple[tuple[str, ...], Records]] = []
+        """The topics to write to, and the rows with the columns of the sink."""
         self._sources: list[str] = []
         self._changelogs: list[str] = []
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The topics that are read record by record."""
+        return tuple(dict.fromkeys(self._sources))
 
     # Sources
 
@@ -78,12 +98,7 @@ class Topology:
         """
         names = [topics] if isinstance(topics, str) else topics
         key, value = _bound(key or string(), value or raw(), names[0])
-        raw_records = (
-            self.spark.readStream.format("millbeck")
-            .options(**self._options, startingOffsets=starting, includeHeaders=str(headers).lower())
-            .option("subscribe", ",".join(names))
-            .load()
-        )
+        raw_records = self._open_stream(names, starting=starting, headers=headers)
         self.outline.sources.extend(names)
         self._sources.extend(names)
         return Stream(self, self._decoded(raw_records, key, value, timestamp))
@@ -92,14 +107,27 @@ class Topology:
         self, topic: str, *, key: Serde | None = None, value: Serde | None = None, store: str | None = None
     ) -> Table:
         """A topic as a table: the last value of each key in its partition, whatever the timestamps; null deletes it."""
-        return Table(self, self.stream(topic, key=key, value=value).frame, name=store)
+        return Table(self, self.stream(topic, key=key, value=value).records, name=store)
 
     def global_table(self, topic: str, *, key: Serde | None = None, value: Serde | None = None) -> GlobalTable:
         """A whole topic as a table available to every task, by the rule of `table`; for tables that fit into memory."""
-        records = self.spark.read.format("millbeck").options(**self._options).option("subscribe", topic).load()
+        records = self._open_table(topic)
         self.outline.sources.append(f"{topic} (whole, for each batch)")
         decoded = self._decoded(records, *_bound(key or string(), value or raw(), topic), None)
-        return GlobalTable(self, last_rows(decoded))
+        return GlobalTable(self, last_rows(decoded.frame))
+
+    def _open_stream(self, names: list[str], *, starting: str, headers: bool) -> DataFrame:
+        """The records of the topics as they come."""
+        return (
+            self.spark.readStream.format("millbeck")
+            .options(**self._options, startingOffsets=starting, includeHeaders=str(headers).lower())
+            .option("subscribe", ",".join(names))
+            .load()
+        )
+
+    def _open_table(self, topic: str) -> DataFrame:
+        """All records of the topic that are there when a batch begins."""
+        return self.spark.read.format("millbeck").options(**self._options).option("subscribe", topic).load()
 
     def stream_of(self, frame: DataFrame) -> Stream:
         """A stream of any streaming DataFrame with the columns key, value and timestamp."""
@@ -110,8 +138,8 @@ class Topology:
             raise TopologyError(f"a stream needs the columns key, value and timestamp; missing: {', '.join(missing)}")
         return Stream(self, frame.select(*COLUMNS))
 
-    def table_of(self, frame: DataFrame, *, name: str | None = None, is_kept: bool = False) -> Table:
-        return Table(self, frame, name=name, is_kept=is_kept)
+    def table_of(self, rows: DataFrame | Records, *, name: str | None = None, is_kept: bool = False) -> Table:
+        return Table(self, rows, name=name, is_kept=is_kept)
 
     def grouped(self, frame: DataFrame) -> GroupedStream:
         return GroupedStream(self, frame)
@@ -125,14 +153,18 @@ class Topology:
         key: Serde,
         value: Serde,
         timestamp: Callable[[ColumnRecord], Column] | None,
-    ) -> DataFrame:
+    ) -> Records:
+        for topic, partition, offset in self._skipped:
+            place = (sf.col("topic") == topic) & (sf.col("partition") == partition) & (sf.col("offset") == offset)
+            records = records.where(~place)
+        has_headers = HEADERS in records.columns
         decoded = records.select(
             key.read(sf.col("key")).alias("key"),
             value.read(sf.col("value")).alias("value"),
             "timestamp",
             sf.struct("partition", "offset", sf.lit(0).alias("step")).alias("order"),
             sf.struct("topic", "partition", "offset", "key", "value").alias("raw"),
-            *(["headers"] if "headers" in records.columns else []),
+            *([HEADERS] if has_headers else []),
         )
         problems = {part: sf.col(part)[PROBLEM] for part in ("key", "value")}
         checked = decoded.select(
@@ -143,85 +175,95 @@ class Topology:
                 "problem"
             ),
         )
-        good = self._without_bad(checked)
+        columns = {name: sf.col(name) for name in (*COLUMNS, *([HEADERS] if has_headers else []))}
         if timestamp is not None:
             read = timestamp(ColumnRecord.of_row()).cast("timestamp")
-            good = good.withColumn("timestamp", sf.coalesce(read, sf.col("timestamp")))
-        return good.select(*COLUMNS, *(["headers"] if "headers" in records.columns else []))
+            columns["timestamp"] = sf.coalesce(read, sf.col("timestamp"))
+        return self._without_bad(checked).then(lambda frame: Select(columns))
 
-    def _without_bad(self, checked: DataFrame) -> DataFrame:
-        where = sf.format_string(
-            "%s-%d at offset %d", sf.col("raw")["topic"], sf.col("raw")["partition"], sf.col("raw")["offset"]
-        )
+    def _without_bad(self, checked: DataFrame) -> Records:
         if self._bad_records == "fail":
-            complaint = sf.raise_error(sf.concat(where, sf.lit(": "), sf.col("problem")))
-            return checked.where(sf.when(sf.col("problem").isNull(), sf.lit(True)).otherwise(complaint.cast("boolean")))
+            place = [sf.col("raw")[part] for part in ("topic", "partition", "offset")]
+            where = sf.format_string("%s-%d at offset %d", *place)
+            complaint = sf.raise_error(sf.concat(where, sf.lit(": "), sf.col("problem"))).cast("boolean")
+            passes = sf.when(sf.col("problem").isNull(), sf.lit(True)).otherwise(complaint)
+            return Records.of(checked.where(passes))
+        read = Records.of(checked)
         if checked.isStreaming:
-            bad = checked.where(sf.col("problem").isNotNull())
-            parts = {name: sf.col("raw")[name].cast("string") for name in ("topic", "partition", "offset")}
-            parts["error"] = sf.col("problem")
-            headers = sf.array(
-                *[
-                    sf.struct(
-                        sf.lit(f"__millbeck.error.{name}").alias("key"), parts[name].cast("binary").alias("value")
-                    )
-                    for name in DEAD_LETTER_HEADERS
-                ]
-            )
-            rows = bad.select(
-                sf.lit(self._bad_records).alias("topic"),
-                sf.col("raw")["key"].alias("key"),
-                sf.col("raw")["value"].alias("value"),
-                headers.alias("headers"),
-            )
-            self._outputs.append((self._bad_records, rows))
-        return checked.where(sf.col("problem").isNull())
+            bad = read.then(lambda frame: Keep(sf.col("problem").isNotNull()))
+            self._outputs.append(((self._bad_records,), bad.then(lambda frame: Select(_letter(self._bad_records)))))
+            told = f"{self._bad_records} (bad records)"
+            if told not in self.outline.outputs:
+                self.outline.outputs.append(told)
+        return read.then(lambda frame: Keep(sf.col("problem").isNull()))
 
     # Outputs
 
-    def write(self, frame: DataFrame, topic: str, *, key: Serde | None, value: Serde | None) -> None:
-        kinds = {part: frame.schema[part].dataType for part in ("key", "value")}
-        serdes = _bound(key or serde_for(kinds["key"]), value or serde_for(kinds["value"]), topic)
-        written = [
-            serde.encode(_fitted(serde, kind, part, topic)).cast("binary").alias(part)
+    def write(
+        self, records: Records, topics: Sequence[str], chosen: Column | None, *, key: Serde | None, value: Serde | None
+    ) -> None:
+        """Write to one topic, or to that of several which ``chosen`` names."""
+        held = records.paths[0].frame.schema
+        kinds = {part: held[part].dataType for part in ("key", "value")}
+        given = (key or serde_for(kinds["key"]), value or serde_for(kinds["value"]))
+        if chosen is not None and any(serde.bind is not None for serde in given):
+            raise TopologyError("to: with several topics a serde with a registry needs subject=")
+        serdes = _bound(*given, topics[0])
+        written = {
+            part: serde.encode(_fitted(serde, kind, part, topics[0])).cast("binary")
             for serde, (part, kind) in zip(serdes, kinds.items(), strict=True)
-        ]
-        headers = sf.col("headers") if "headers" in frame.columns else sf.lit(None)
-        rows = frame.select(
-            sf.lit(topic).alias("topic"),
-            *written,
-            headers.cast("array<struct<key:string,value:binary>>").alias("headers"),
-        )
-        self._outputs.append((topic, rows))
-        self.outline.outputs.append(topic)
+        }
+        target = sf.lit(topics[0]) if chosen is None else _one_of(chosen, topics)
 
-    def publish(self, frame: DataFrame, store: str, *, key: Serde | None, value: Serde | None) -> None:
+        def encoded(frame: DataFrame) -> Select:
+            headers = with_headers(frame)[HEADERS]
+            return Select({"topic": target, **written, HEADERS: headers}, takes_null=True)
+
+        self._outputs.append((tuple(topics), records.then(encoded)))
+        self.outline.outputs.extend(topics)
+
+    def publish(self, records: Records, store: str, *, key: Serde | None, value: Serde | None) -> None:
         """Write the changes of a store to its changelog."""
         topic = changelog_of(self.name, store)
         if topic in self._changelogs:
             raise TopologyError(f"the store {store!r} is published twice")
-        self.write(frame, topic, key=key, value=value)
+        self.write(records, [topic], None, key=key, value=value)
         self._changelogs.append(topic)
         self.outline.outputs[-1] = f"{topic} (compacted: the changes of the store {store})"
 
-    def outgoing(self, partition_counts: Mapping[str, int] | None = None) -> DataFrame:
-        """All rows that the topology writes, in the format of the sink.
+    def outgoing(self, partition_counts: Mapping[str, int] | None = None, *, is_apart: bool = False) -> DataFrame:
+        """All rows that the topology writes, in the format of the sink; ``is_apart`` is for checkpoints made before.
 
         With partition counts each row also has its partition, and one task has all rows of a partition, as exactly-once
         delivery requires.
         """
-        if not self.outline.outputs:
+        if not any(topics != (self._bad_records,) for topics, _ in self._outputs):
             raise TopologyError(f"the topology {self.name!r} has no output: end a stream or a table with to(topic)")
-        frames = [
-            frame if partition_counts is None else with_log_partition(frame, partition_counts[topic])
-            for topic, frame in self._outputs
-        ]
-        rows = frames[0]
-        for more in frames[1:]:
-            rows = rows.unionByName(more)
+        paths = [path for _, records in self._outputs for path in records.paths]
+        rows = apart(paths) if is_apart else united(paths)
         if partition_counts is None:
             return rows
-        return to_log_partitions(rows, partitions=max(partition_counts.values()))
+        placed = with_log_partition(rows, partition_counts)
+        return to_log_partitions(placed, partitions=max(partition_counts.values()))
+
+    def _outgoing_for(self, checkpoint: str, partition_counts: Mapping[str, int] | None) -> DataFrame:
+        """All rows, from sources that the checkpoint knows, if there is one."""
+        rows = self.outgoing(partition_counts)
+        wanted = sources_of(rows)
+        if wanted is None:
+            return rows
+        offsets = OffsetLog(self.spark, checkpoint)
+        if source_count(offsets) is None:
+            return rows
+        held = offsets.stateful_count()
+        if held != stateful_count(rows):
+            # An earlier version kept the state of an operator once for each output.
+            before = self.outgoing(partition_counts, is_apart=True)
+            if held == stateful_count(before):
+                log.warning("%s: this checkpoint keeps state once for each output; a new one does once", self.name)
+                rows, wanted = before, sources_of(before) or []
+        fit_sources(offsets, wanted)
+        return rows
 
     def _make_changelogs(self) -> None:
         """Create missing changelogs, with as many partitions as the largest source topic."""
@@ -253,15 +295,40 @@ class Topology:
         """Start the query; ``trigger`` holds Spark's trigger arguments, like ``{"processingTime": "1 second"}``."""
         self.spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
         self._make_changelogs()
-        counts = self._partition_counts(topic for topic, _ in self._outputs) if delivery == EXACTLY_ONCE else None
+        written = [name for topics, _ in self._outputs for name in topics]
+        counts = self._partition_counts(written) if delivery == EXACTLY_ONCE else None
         writer = (
-            self.outgoing(counts)
+            self._outgoing_for(checkpoint, counts)
             .writeStream.format("millbeck")
             .queryName(self.name)
             .outputMode("append")
             .options(**self._options, delivery=delivery, checkpointLocation=checkpoint, **(options or {}))
+            .option("skipped", " ".join(f"{topic}:{part}:{offset}" for topic, part, offset in self._skipped))
         )
         return writer.trigger(**(trigger or {"processingTime": "0 seconds"})).start()
+
+
+def _one_of(chosen: Column, topics: Sequence[str]) -> Column:
+    """The chosen topic; a record with another one fails the query, instead of being written to a topic of its own."""
+    text = sf.coalesce(chosen.cast("string"), sf.lit("null"))
+    wrong = sf.concat(sf.lit("to: a record goes to the topic "), text, sf.lit(f", and topics= has {', '.join(topics)}"))
+    return sf.when(chosen.isin(*topics), chosen).otherwise(sf.raise_error(wrong).cast("string"))
+
+
+def _letter(topic: str) -> dict[str, Column]:
+    """A bad record for this topic: as it was, with headers that tell where it was and what is wrong."""
+    told = {name: sf.col("raw")[name].cast("string") for name in ("topic", "partition", "offset")}
+    told["error"] = sf.col("problem")
+    headers = [
+        sf.struct(sf.lit(f"__millbeck.error.{name}").alias("key"), told[name].cast("binary").alias("value"))
+        for name in DEAD_LETTER_HEADERS
+    ]
+    return {
+        "topic": sf.lit(topic),
+        "key": sf.col("raw")["key"],
+        "value": sf.col("raw")["value"],
+        HEADERS: sf.array(*headers).cast(HEADERS_TYPE),
+    }
 
 
 def _bound(key: Serde, value: Serde, topic: str) -> tuple[Serde, Serde]:

@@ -15,6 +15,7 @@ def _progress(batch: int, rows: int, lag: int | None, seconds: float = 0.5) -> B
         batch_seconds=seconds,
         state_rows=10 * batch,
         state_bytes=1000 * batch,
+        late=batch if batch == 3 else 0,
     )
 
 
@@ -38,6 +39,7 @@ def test_each_batch_is_counted_and_each_look_is_shown() -> None:
         "millbeck_pipeline_batch": "4",
         "millbeck_pipeline_batch_ms_sum": "1000.0",
         "millbeck_pipeline_batch_ms_count": "2",
+        "millbeck_pipeline_late_records_total": "3",
         "millbeck_pipeline_rows_per_second": "120.0",
         "millbeck_pipeline_lag_records": "5",
         "millbeck_pipeline_state_rows": "50",

@@ -26,6 +26,14 @@ def test_everything_people_watch_is_in_one_line() -> None:
     assert line == "batch 7  5,679 rows/s  1,234 rows  lag 6  took 1.5 s  state 7 rows, 2 MB"
 
 
+def test_rows_dropped_by_the_watermark_are_told_with_the_watermark() -> None:
+    dropped = [{"numRowsDroppedByWatermark": 3}]
+    moved = {"watermark": "2026-01-01T00:00:00.000Z"}
+    found = progress_of({**REPORTED, "eventTime": moved, "stateOperators": dropped})
+    assert (found.late, found.watermark) == (3, "2026-01-01T00:00:00.000Z")
+    assert "late 3 (before 2026-01-01T00:00:00.000Z)" in found.line()
+
+
 def test_what_is_not_known_is_left_out() -> None:
     progress = progress_of({"batchId": 0, "sources": [{"endOffset": "17", "latestOffset": None}]})
     assert progress.lag is None

@@ -13,6 +13,7 @@ from millbeck.pipeline.topology.keyed import (
     RIGHT,
     STREAM_SIDE,
     TABLE_SIDE,
+    CogroupFold,
     Fold,
     ForeignKeyResponse,
     ForeignKeySubscription,
@@ -225,3 +226,23 @@ def test_what_leaves_a_group_is_subtracted() -> None:
 def test_the_time_of_an_aggregate_is_that_of_its_latest_record() -> None:
     arrivals = [InputRecord(0, RecordOrder(0, offset, 0), at, 1) for offset, at in enumerate([7, 30, 12])]
     assert [one.timestamp for one in _replay(Fold(0, lambda total, value: total + value), arrivals, set())] == [30]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.one_of(st.none(), st.integers(0, 9)))), st.sets(st.integers(0, 20)))
+def test_streams_of_a_cogroup_add_to_one_aggregate_each_in_its_way(
+    values: list[tuple[int, int | None]], ends: set[int]
+) -> None:
+    arrivals = [InputRecord(side, RecordOrder(0, n, 0), n, value) for n, (side, value) in enumerate(values)]
+    adders = (lambda text, value: f"{text}+{value}", lambda text, value: f"{text}-{value}", lambda text, value: None)
+    told = [one.values[0] for one in _replay(CogroupFold("0", adders), arrivals, ends)]
+    aggregate = None
+    expected = []
+    changed = False
+    for position, (side, value) in enumerate(values):
+        if value is not None:
+            aggregate = adders[side](aggregate if aggregate is not None else "0", value)
+            changed = True
+        if (position in ends or position == len(values) - 1) and changed:
+            expected.append(aggregate)
+            changed = False
+    assert told == expected

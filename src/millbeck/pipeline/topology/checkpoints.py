@@ -1,0 +1,162 @@
+"""Needs pyspark: fit the offsets in a checkpoint to the sources of a query.
+
+Spark writes one line of offsets for each place where a query reads a source, in the order of the query. All places that
+read the same source always stand at the same offsets. So when only the number of places differs, because an output or
+the topic of bad records was added or taken away, or because an earlier version read a source once for each output, the
+lines can be written anew without losing or repeating a record. Whatever else differs is left to Spark, which refuses
+it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from millbeck.pipeline.offsets import IDS_KEY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_NONE: Final = "-"
+"""What Spark writes for a source without an offset yet."""
+_VERSION: Final = "v1"
+_STATEFUL: Final = (
+    "TransformWithStateInPySpark",
+    "Aggregate",
+    "Deduplicate",
+    "DeduplicateWithinWatermark",
+    "FlatMapGroupsWithState",
+)
+
+Topics = frozenset[str]
+
+
+def sources_of(frame: DataFrame) -> list[Topics] | None:
+    """The topics of each place that reads a source; None in a session of Spark Connect, which does not tell."""
+    if getattr(frame, "_jdf", None) is None:
+        return None
+    return [
+        frozenset((node.extraOptions().get("subscribe") or "").split(","))
+        for node in _nodes(frame)
+        if _kind(node) == "StreamingRelationV2"
+    ]
+
+
+def stateful_count(frame: DataFrame) -> int:
+    """The number of operators with state in Spark's plan."""
+    return sum(_has_state(node) for node in _nodes(frame))
+
+
+def _nodes(frame: DataFrame) -> Iterator[Any]:
+    """All nodes of the plan, each before what it reads from."""
+    planned: Any = frame._jdf
+    waiting = [planned.queryExecution().analyzed()]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        children = node.children()
+        waiting.extend(children.apply(number) for number in reversed(range(children.size())))
+
+
+def _kind(node: Any) -> str:
+    return str(node.getClass().getSimpleName())
+
+
+def _has_state(node: Any) -> bool:
+    if _kind(node) == "Join":
+        return bool(node.left().isStreaming() and node.right().isStreaming())
+    return _kind(node) in _STATEFUL and bool(node.isStreaming())
+
+
+class OffsetLog:
+    """The directory ``offsets`` of a checkpoint, in whatever file system it is."""
+
+    def __init__(self, spark: SparkSession, checkpoint: str) -> None:
+        jvm: Any = spark._jvm
+        session: Any = spark._jsparkSession
+        self._jvm = jvm
+        self._root = jvm.org.apache.hadoop.fs.Path(checkpoint)
+        self._path = jvm.org.apache.hadoop.fs.Path(self._root, "offsets")
+        settings = session.sessionState().newHadoopConf()
+        self._files = self._path.getFileSystem(settings)
+        managers = jvm.org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+        self._atomic = managers.create(self._path, settings)
+
+    def stateful_count(self) -> int:
+        """The number of operators whose state is in the checkpoint."""
+        path = self._jvm.org.apache.hadoop.fs.Path(self._root, "state")
+        if not self._files.exists(path):
+            return 0
+        return sum(found.getPath().getName().isdigit() for found in self._files.listStatus(path))
+
+    def last_batches(self) -> list[int]:
+        """The numbers of the last two batches: a restart reads both."""
+        if not self._files.exists(self._path):
+            return []
+        names = [found.getPath().getName() for found in self._files.listStatus(self._path)]
+        return sorted(int(name) for name in names if name.isdigit())[-2:]
+
+    def read(self, batch: int) -> tuple[list[str], list[str]]:
+        """The lines about the batch, and the lines of the sources."""
+        stream = self._files.open(self._jvm.org.apache.hadoop.fs.Path(self._path, str(batch)))
+        try:
+            lines = bytes(stream.readAllBytes()).decode().splitlines()
+        finally:
+            stream.close()
+        return lines[:2], lines[2:]
+
+    def write(self, batch: int, lines: Sequence[str]) -> None:
+        target = self._jvm.org.apache.hadoop.fs.Path(self._path, str(batch))
+        stream = self._atomic.createAtomic(target, True)
+        try:
+            stream.write(bytearray("\n".join(lines).encode()))
+        except Exception:
+            stream.cancel()
+            raise
+        stream.close()
+
+
+def source_count(log: OffsetLog) -> int | None:
+    """The number of sources in the last batch; None if there is none, or one in a form of another Spark."""
+    batches = log.last_batches()
+    if not batches:
+        return None
+    about, sources = log.read(batches[-1])
+    return len(sources) if about and about[0] == _VERSION else None
+
+
+def fit_sources(log: OffsetLog, wanted: Sequence[Topics]) -> None:
+    """Write the lines of the last batches anew, as many and in the order as wanted, if nothing else differs."""
+    changed = {}
+    for batch in log.last_batches():
+        about, lines = log.read(batch)
+        fitted = fitted_lines(lines, wanted)
+        if fitted is None:
+            return
+        if fitted != lines:
+            changed[batch] = [*about, *fitted]
+    for batch, lines in changed.items():
+        log.write(batch, lines)
+
+
+def fitted_lines(lines: Sequence[str], wanted: Sequence[Topics]) -> list[str] | None:
+    """A line of offsets for each wanted source; None if the sources are others, or stand at different offsets."""
+    by_topics: dict[Topics, str] = {}
+    for line in lines:
+        topics = _topics_of(line)
+        if topics is None or by_topics.setdefault(topics, line) != line:
+            return None
+    if set(by_topics) != set(wanted):
+        return None
+    return [by_topics[topics] for topics in wanted]
+
+
+def _topics_of(line: str) -> Topics | None:
+    if line == _NONE:
+        return None
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return frozenset(name for name in found if name != IDS_KEY) if isinstance(found, dict) else None
