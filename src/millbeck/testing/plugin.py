@@ -7,6 +7,7 @@
 ``kafka_secure``    a node with TLS, logins and ACLs of this test session; needs the extra ``millbeck[security]``
 ``kafka_user``      a new user of that node, deleted after the test, with the configurations of its clients
 ``schema_registry_url``  the URL of a schema registry on that node; needs the extra ``millbeck[registry]``
+``topology_driver`` runs a topology of a pipeline on lists of records, without a broker; needs ``millbeck[spark]``
 ``kafka_settings``  override it in a conftest.py (session scope) to start the nodes with other broker settings
 
 It is loaded into every pytest run of an environment with this package, so everything is imported lazily.
@@ -15,16 +16,20 @@ It is loaded into every pytest run of an environment with this package, so every
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from millbeck.server.local.client_configs import ClientConfigs
     from millbeck.testing.broker_process import Broker
     from millbeck.testing.cluster_processes import Cluster
     from millbeck.testing.secure_broker import SecureBroker
+    from millbeck.testing.topology_driver import TopologyTestDriver
 
 TOPIC_NAME_MAX: Final = 200
 """Kafka allows 249 characters."""
@@ -88,6 +93,29 @@ def kafka_user(kafka_secure: SecureBroker) -> Iterator[ClientConfigs]:
         kafka_secure.delete_user(user.user)
     except (ApiError, OSError):
         pass  # The test has deleted it, or stopped the node.
+
+
+@pytest.fixture(scope="session")
+def topology_spark() -> Iterator[SparkSession]:
+    """The Spark of the session's topologies; override it to run them on another."""
+    from millbeck.pipeline.session import spark_session
+
+    spark = spark_session("topologies", master="local[2]", settings={"spark.ui.enabled": "false"})
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture
+def topology_driver(topology_spark: SparkSession) -> Iterator[Callable[..., TopologyTestDriver]]:
+    """Makes a `TopologyTestDriver` of a function ``build(topology)`` and settings of the topology."""
+    from millbeck.testing.topology_driver import TopologyTestDriver
+
+    with ExitStack() as drivers:
+
+        def make(build: Callable[..., None], **settings: object) -> TopologyTestDriver:
+            return drivers.enter_context(TopologyTestDriver(topology_spark, build, **settings))
+
+        yield make
 
 
 @pytest.fixture(scope="session")
