@@ -175,10 +175,11 @@ def acls() -> Iterator[str]:
     yield from ("# ACLs that requests need", "", NOTE, "")
     yield from (
         "READ, WRITE, DELETE and ALTER include DESCRIBE, and ALTER_CONFIGS includes DESCRIBE_CONFIGS, in an ACL that "
-        "allows. All lines of a request are needed; within a line one of several is enough. The numbers are "
-        "[error codes](errors.md); where there is none, the client gets that of the resource: 29 for a topic, 30 for a "
-        "group, 31 for the cluster, 53 for a transactional id. `millbeck acl explain --request NAME` tells for one "
-        "principal what is missing.",
+        "allows. All lines of a request are needed; within a line one of several is enough. If an authorization is "
+        "denied, the client gets the [error](errors.md) in the last column, or if there is none that of the resource: "
+        "TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED or "
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED. `millbeck acl explain --request NAME` shows for one principal what is "
+        "missing.",
         "",
     )
     rows = []

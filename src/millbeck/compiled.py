@@ -1,8 +1,8 @@
-"""The modules on a record's way through the node, and which form of them is loaded.
+"""The compiled modules of the data path, and the choice between their compiled and Python form.
 
 They are ordinary typed Python that mypyc also compiles, all together, into extensions beside their files, which Python
-prefers. Compiled modules call each other directly, so it is all of them or none: one that is older than its file would
-run its old self amid the new. Their Python files are loaded instead, with the same results, when
+prefers. Compiled modules call each other directly, so all of them are used or none: a stale extension would mix old
+code with new. Their Python files are loaded instead, with the same results, when
 
 - ``MILLBECK_PURE=1`` asks for it,
 - a process asks for it before it imports them (`use_sources`): a test that replaces part of a class needs that,
@@ -77,17 +77,17 @@ MODULES: Final = (
     "millbeck.wire.framing",
     "millbeck.wire.varint",
 )
-"""Each was measured to pay; see docs/adr/0007-compiled-data-path.md."""
+"""The compiled modules; for each one the gain was measured (docs/adr/0007-compiled-data-path.md)."""
 
 SOURCE_TREE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 STAMPS: Final = "build/compiled.stamps"
-"""Written by a build in a source tree: a line for each file, ``modified_ns size path``."""
+"""The build's stamp file in a source tree: a line for each file, ``modified_ns size path``."""
 NATIVE_STAMPS: Final = "build/native.stamps"
-"""The same for the record kernels."""
+"""The stamp file of the record kernels."""
 
 
 def stamp(path: str) -> str:
-    """What tells whether a file is still the one that was built, or built from; 30 of these cost a few microseconds."""
+    """The stamp of a file, which shows whether it has changed since the build."""
     state = os.stat(path)
     return f"{state.st_mtime_ns} {state.st_size}"
 
@@ -126,12 +126,12 @@ def is_extension(module: ModuleType) -> bool:
 
 
 def in_use() -> bool:
-    """Whether the extensions are what runs here."""
+    """Whether the extensions are in use."""
     spec = find_spec(MODULES[-1])
     return spec is not None and (spec.origin or "").endswith(tuple(EXTENSION_SUFFIXES))
 
 
 def choose() -> None:
-    """Called when the package is imported."""
+    """Choose the form to load; called when the package is imported."""
     if os.environ.get("MILLBECK_PURE", "") not in ("", "0") or is_stale():
         use_sources()

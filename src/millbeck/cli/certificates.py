@@ -1,4 +1,5 @@
-"""The files of ``millbeck cert create`` and ``renew``: an authority in one directory, and what it signs."""
+"""The files of ``millbeck cert create`` and ``renew``: a certificate authority in one directory, and the certificates
+it signs."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ class AuthorityFiles:
 
     directory: str
     password: str | None = None
-    """That of the key, if it is encrypted."""
+    """The password of the private key, if it is encrypted."""
 
     def __post_init__(self) -> None:
         if not is_installed():
@@ -114,7 +115,7 @@ def read(path: str) -> bytes:
 
 
 def write(path: str, content: bytes, *, is_private: bool) -> None:
-    """Replace a file whole or not at all: a node may read it at any time."""
+    """Replace a file atomically, since a node may read it at any time."""
     full = os.path.abspath(path)
     try:
         os.makedirs(os.path.dirname(full), exist_ok=True)

@@ -55,7 +55,7 @@ class ConnectionSettings:
     frame_size_max: int = FRAME_SIZE_MAX
     connect_timeout_s: float = 10.0
     patience_s: float = 0.0
-    """How long a broker may take for a request, even if its caller times out sooner."""
+    """The maximum response time of a broker, even if the caller's timeout is shorter."""
     tls: TlsSource | None = None
     sasl: SaslCredentials | None = None
 

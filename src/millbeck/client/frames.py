@@ -24,7 +24,7 @@ class FrameReader:
         self._frame_size_max = frame_size_max
         self._pieces: list[bytes | memoryview] = []
         self._missing = _UNKNOWN
-        """How many bytes of the frame are missing, once its length is known."""
+        """The number of missing bytes of the frame, once its length is known."""
 
     @property
     def has_partial_frame(self) -> bool:

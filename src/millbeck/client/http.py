@@ -1,4 +1,4 @@
-"""One HTTP request to an identity provider or the like: bounded in time and size, and without redirects.
+"""A small HTTP client for requests to identity providers: limited in time and size, and without redirects.
 
 A small client over the environment's network, so that it runs in the simulator too. Each request has a connection of
 its own. A redirect is an error: the address that was configured, and allowed, is the one that is asked.
@@ -26,8 +26,8 @@ _WITHOUT_BODY: Final = (204, 304)
 
 
 class HttpFailed(Exception):
-    """No answer, or none that can be used; the message is a clause that fits after a colon. It has no content of the
-    answer."""
+    """There was no usable response; the message is a clause that fits after a colon, without content of the
+    response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class HttpAnswer:
 class HttpLimits:
     connect_s: float = 10.0
     answer_s: float = 10.0
-    """For the whole answer, however slowly it comes."""
+    """The timeout for the whole response."""
     bytes_max: int = BODY_BYTES_MAX
 
 

@@ -1,4 +1,5 @@
-"""What producer, consumer, share consumer and admin share: started by their first call, bound to its event loop.
+"""The lifecycle of producer, consumer, share consumer and admin client: started by their first call, and bound to its
+event loop.
 
 A client is created anywhere, with or without a running event loop. Its first call starts it in the running loop, and
 from then on it belongs to this loop and this process: its sockets and tasks are of no use in another. A call from
@@ -23,12 +24,12 @@ class LoopBound:
     """The base class of the clients; a subclass implements `_start`, which may use the running loop."""
 
     _loop: asyncio.AbstractEventLoop
-    """Set before `_start`."""
+    """The event loop of the client; set before `_start`."""
 
     def __init__(self, environment: Environment | None) -> None:
         self._given_environment = environment
         self._bound_to: object = _NOT_STARTED
-        """The event loop that it was started in."""
+        """The event loop in which the client was started."""
         self._process_id = -1
 
     @property

@@ -18,7 +18,7 @@ class Outage:
     since_s: float
     reason: str
     failures: int = 0
-    """Failed attempts in a row."""
+    """The number of consecutive failed attempts."""
     tried_s: float = 0.0
     retry_at_s: float = 0.0
 

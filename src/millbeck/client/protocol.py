@@ -52,9 +52,9 @@ class InFlightRequest:
         self.on_reply = on_reply
         """The callback for the result, called exactly once."""
         self.deadline_s = deadline_s
-        """The caller's timeout."""
+        """The time at which the caller stops waiting."""
         self.limit_s = max(limit_s, deadline_s)
-        """The timeout after which the connection is closed."""
+        """The time at which the connection is closed."""
         self.asked_s = 0.0
         self.correlation_id = -1
 

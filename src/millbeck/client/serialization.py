@@ -93,7 +93,7 @@ _BY_NAME: Final[dict[str, Callable[[], Any]]] = {
 
 
 def serde_named(setting: str, name: str, kind: str) -> Any:
-    """The object that a setting such as ``key.serializer`` names; ``kind`` is Serializer or Deserializer."""
+    """Create the object named by a setting such as ``key.serializer``; ``kind`` is Serializer or Deserializer."""
     short = name.removeprefix(_JAVA).removesuffix(kind) if name.startswith(_JAVA) else name
     found = _BY_NAME.get(short)
     if found is not None:

@@ -10,7 +10,7 @@ from millbeck.wire.messages.topics import CreatableTopic, CreatableTopicConfig, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalTopic:
-    """How to create one internal topic."""
+    """The settings with which an internal topic is created."""
 
     partition_count: int
     replication_factor: int

@@ -261,7 +261,7 @@ class Controller:
         return self._brokers.tracker is not None
 
     def next_task_ms(self, image: MetadataImage, *, now_ms: int) -> int:
-        """When to submit `periodic_task` next: now, or later; `NotController` when this node is not active."""
+        """The time at which to submit `periodic_task` next; raises `NotController` when this node is not active."""
         return self._periodic_tasks.next_ms(image, now_ms)
 
     def task_begun(self, *, now_ms: int) -> None:

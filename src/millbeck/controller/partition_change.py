@@ -36,7 +36,7 @@ NO_RECOVERY_CHANGE: Final = -1
 
 
 class ElectionMode(Enum):
-    """Which replicas an election may choose."""
+    """The replicas that an election may choose."""
 
     PREFERRED = "preferred"
     """Like ONLINE, but elect the preferred replica even if another one leads now."""

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 EXTRA: Final = "pip install 'millbeck[security]'"
 RSA_BITS: Final = 3072
 BACKDATED: Final = datetime.timedelta(hours=1)
-"""How long before it is made a certificate is valid: clocks differ."""
+"""The time before its creation from which a certificate is valid, because clocks differ."""
 COMMON_NAME_MAX: Final = 64
-"""X.509 allows no longer one."""
+"""The maximum length of a common name in X.509."""
 
 
 class KeyType(Enum):
@@ -37,7 +37,7 @@ class AuthorityError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewCertificate:
-    """What to put into a certificate."""
+    """The properties of a new certificate."""
 
     name: str
     """The common name."""
@@ -45,7 +45,7 @@ class NewCertificate:
     hosts: tuple[str, ...] = ()
     """Host names and addresses by which clients connect; for a node."""
     is_server: bool = False
-    """For a node, which is also a client of other nodes; otherwise for a client alone."""
+    """Whether the certificate is for a node, which is also a client of other nodes, or only for a client."""
     key_type: KeyType = KeyType.EC
 
 

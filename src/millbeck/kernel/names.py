@@ -16,7 +16,8 @@ INTERNAL_TOPICS = (CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_
 """Internal topics of the brokers. The metadata log is not a topic, although its directory looks like one."""
 
 TOPIC_NAME_LENGTH_MAX = 249
-"""With ``-<partition>`` and a suffix such as ``.<uuid>-delete`` the directory name stays within 255 characters."""
+"""The maximum length of topic names: with ``-<partition>`` and a suffix such as ``.<uuid>-delete`` a directory name has
+at most 255 characters."""
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 _SHOWN_LENGTH_MAX = 60

@@ -61,9 +61,9 @@ class OptionKeywords(TypedDict, total=False):
     synonyms: Sequence[Synonym]
     """The options that are used when this one is not set, in order of precedence."""
     sensitive: bool
-    """Never shown in full; passwords are always sensitive."""
+    """Whether the value is hidden in output; passwords are always sensitive."""
     internal: bool
-    """Works, but is omitted from docs and listings."""
+    """Whether the option is omitted from docs and listings; it works nevertheless."""
 
 
 @dataclass(slots=True, eq=False, repr=False)

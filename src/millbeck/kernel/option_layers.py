@@ -78,7 +78,7 @@ class _Link(NamedTuple):
     text: str
     source: ConfigSource
     factor: int | None
-    """None when the text is the option's own, otherwise the factor of the synonym."""
+    """The factor of the synonym; None when the text was set under the option's own name."""
 
 
 def resolve_option(declared: Option[T], layers: ConfigLayers) -> ResolvedOption[T]:
@@ -91,7 +91,7 @@ def resolve_option(declared: Option[T], layers: ConfigLayers) -> ResolvedOption[
 
 
 def resolve_value(declared: Option[T], layers: ConfigLayers) -> T:
-    """Only the effective value. Raises `InvalidConfig`."""
+    """The effective value, without its source. Raises `InvalidConfig`."""
     for link in _links(declared, layers):
         return _value_of(declared, link)
     return _default_of(declared)

@@ -29,7 +29,7 @@ DELEGATION_TOKENS_FROM = 14
 CONTROLLER_REGISTRATION_FROM = 15
 DIRECTORY_ASSIGNMENT_FROM = 17
 VOTERS_IN_LOG_FROM = 21
-"""First release with ``kraft.version`` 1."""
+"""The first ``metadata.version`` with ``kraft.version`` 1."""
 ELIGIBLE_LEADER_REPLICAS_FROM = 23
 CORDONED_DIRECTORIES_FROM = 30
 

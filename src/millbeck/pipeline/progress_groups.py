@@ -73,7 +73,7 @@ class ProgressGroups(StreamingQueryListener):
             log.warning("offsets of query %s were not committed to group %s: %s", progress.name, group, error)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Nothing was read, so there is nothing to commit."""
+        """Do nothing: no records were read, so there is nothing to commit."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         """All offsets are committed already."""

@@ -54,7 +54,7 @@ class SinkOptions:
 
 
 def parse_sink_options(given: Mapping[str, str]) -> SinkOptions:
-    """Raises `InvalidOption` naming the option."""
+    """Parse the options of a sink. Raises `InvalidOption` naming the option."""
     options = {name.lower(): value for name, value in given.items()}
     check_known(given)
     delivery = options.get("delivery", AT_LEAST_ONCE).strip().lower()

@@ -19,7 +19,7 @@ EARLIEST: Final = -2
 LATEST: Final = -1
 
 Partitioned = Mapping[str, Mapping[int, int]]
-"""A number for partitions of topics."""
+"""A number (offset or timestamp) by partition."""
 
 MANAGED_SETTINGS: Final = {
     "auto.offset.reset": "use startingOffsets",
@@ -67,7 +67,7 @@ SINK_OPTIONS: Final = ("topic", "delivery", "checkpointLocation", "skipped")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """Where reading starts or ends: at an end of the log, at offsets, or at timestamps. Exactly one is set."""
+    """The start or end position of a query: an end of the log, offsets, or timestamps. Exactly one is set."""
 
     everywhere: int | None = None
     """`EARLIEST` or `LATEST`."""
@@ -105,7 +105,7 @@ class SourceOptions:
 
 
 def parse_source_options(given: Mapping[str, str], *, is_streaming: bool) -> SourceOptions:
-    """Raises `InvalidOption` naming the option."""
+    """Parse the options of a source. Raises `InvalidOption` naming the option."""
     options = {name.lower(): value for name, value in given.items()}
     _check_names(given)
     strategies = [name for name in _STRATEGIES if name in options]

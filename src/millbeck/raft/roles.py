@@ -140,7 +140,7 @@ class Following:
     is_flushing: bool = False
     """Whether fetched records are not flushed yet; the next fetch must wait, since it would acknowledge them."""
     failed_fetches: int = 0
-    """Timeout since the leader's last response."""
+    """The number of failed fetches since the leader's last response."""
     known_high_watermark: int = -1
     """The leader's last high watermark; it applies up to the end of the records appended from that response."""
     snapshot: FetchingSnapshot | None = None

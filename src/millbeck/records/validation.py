@@ -73,13 +73,13 @@ class ValidationRules:
 
     max_message_bytes: int = 1_048_588
     codec: Codec | None = None
-    """The codec of ``compression.type``; None keeps the producer's."""
+    """The codec of ``compression.type``; None keeps the codec of the producer."""
     level: int | None = None
     timestamp_type: TimestampType = TimestampType.CREATE_TIME
     timestamp_before_max_ms: int = INT64_MAX
     timestamp_after_max_ms: int = 3_600_000
     keys_required: bool = False
-    """Compacted topics require a key on every record."""
+    """Whether every record needs a key, as in compacted topics."""
 
     @property
     def decompressed_bytes_max(self) -> int:

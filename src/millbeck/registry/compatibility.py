@@ -1,4 +1,4 @@
-"""Compatibility levels: which schema must read what which other has written."""
+"""Compatibility levels: which schemas must be able to read data written with which others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FORWARD_LEVELS = ("FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
 def problems_between(
     new: ParsedSchema, old: ParsedSchema, level: str, policy: Policy = Policy.STRICT
 ) -> list[Incompatibility]:
-    """Why the level does not allow the new schema beside the old one; both are of one format."""
+    """The problems for which the level does not allow the new schema beside the old one; both have the same format."""
     problems: list[Incompatibility] = []
     if level in BACKWARD_LEVELS:
         problems += new.problems_reading(old, NEW_READS_OLD, policy)
@@ -23,7 +23,7 @@ def problems_between(
 
 
 def messages_of(problems: Sequence[Incompatibility], *, version: int, old_text: str, level: str) -> list[str]:
-    """The messages of a verbose answer: each problem, then what it was compared with."""
+    """The messages of a verbose answer: each problem, then the version it was compared with."""
     if not problems:
         return []
     return [

@@ -1,4 +1,4 @@
-"""What a request comes to: records to write, and the answer once they are committed."""
+"""The decision about a request: the records to write, and the answer when they are committed."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ MODES = (READWRITE, READONLY, READONLY_OVERRIDE, IMPORT, FORWARD)
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[A]):
-    """Records that are written in one transaction, none for a request that changes nothing, and the answer."""
+    """The records to write in one transaction (none if nothing changes), and the answer."""
 
     answer: A
     records: list[LogRecord] = field(default_factory=list)
 
 
 def check_writable(state: RegistryState, subject: str | None) -> str:
-    """The mode of the subject, unless it refuses writes."""
+    """Check that the subject's mode allows writes; returns the mode."""
     mode = READONLY_OVERRIDE if state.modes.get(None) == READONLY_OVERRIDE else state.mode(subject)
     if mode in (READONLY, READONLY_OVERRIDE, FORWARD):
         what = "The registry" if subject is None else f"Subject '{subject}'"
-        raise OperationNotPermitted(f"{what} is in {mode} mode, which refuses writes: see PUT /mode")
+        raise OperationNotPermitted(f"{what} is in {mode} mode, which does not allow writes: see PUT /mode")
     return mode

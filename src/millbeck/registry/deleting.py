@@ -1,7 +1,7 @@
-"""Delete versions, subjects and contexts: first softly, then for good.
+"""Delete versions, subjects and contexts: soft deletes and permanent deletes.
 
-A soft delete hides versions, and their ids still answer: data written with them stays readable. A permanent delete
-takes what was soft-deleted out of the log, by a tombstone under every form of the key.
+A soft delete hides versions, but their ids still work: data written with them stays readable. A permanent delete
+removes soft-deleted versions from the log, with a tombstone for every byte form of the key.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def delete_version(state: RegistryState, subject: str, number: int | None, *, pe
 
 
 def delete_subject(state: RegistryState, subject: str, *, permanent: bool) -> Decision[list[int]]:
-    """Delete all versions, and the settings and the mode of the subject; returns the versions' numbers."""
+    """Delete all versions, the settings and the mode of the subject; returns the version numbers."""
     check_writable(state, subject)
     everything = state.versions(subject, deleted=True)
     if not everything:
@@ -76,7 +76,7 @@ def delete_subject(state: RegistryState, subject: str, *, permanent: bool) -> De
 
 
 def delete_context(state: RegistryState, name: str) -> Decision[None]:
-    """Remove an empty context; its ids stay used."""
+    """Remove an empty context; its ids are not assigned again."""
     if name == DEFAULT_CONTEXT:
         raise OperationNotPermitted("the default context cannot be deleted")
     if any(context_of(subject) == name for subject in state.subjects):
@@ -97,7 +97,7 @@ def _value(version: Version) -> LogRecord:
 
 
 def _other_forms(state: RegistryState, version: Version) -> list[LogRecord]:
-    """Tombstones for older forms of the key that is rewritten, so that one form is left."""
+    """Tombstones for older byte forms of a key that is rewritten, so that only one form remains."""
     return [record for record in state.tombstones(version.key) if record.key != encode_key(version.key)]
 
 

@@ -1,14 +1,14 @@
 """Leader election by the group protocol, as Confluent's instances do it.
 
-Instances are members of a classic group of type ``sr``. Each joins with its address; the group's leader, which is not
-the registry's, names one of them in the assignment that all get. It keeps the instance that led before, so that a
-new member does not move the leadership.
+Instances are members of a classic group of type ``sr``. Each joins with its address. The leader of the group chooses
+the registry's leader in the assignment for all members. It keeps the previous leader, so that a new member does not
+move the leadership.
 
-    {"version":1,"host":"r1","port":8081,"master_eligibility":true,"scheme":"http"}        what a member joins with
-    {"version":1,"error":0,"master":"sr-1-…","master_identity":{…}}                        what it is told
+    {"version":1,"host":"r1","port":8081,"master_eligibility":true,"scheme":"http"}        the metadata of a member
+    {"version":1,"error":0,"master":"sr-1-…","master_identity":{…}}                        its assignment
 
-The election only says who should write. That nobody else can is the matter of the log (`writer`): an instance that was
-paused for an hour still believes that it leads.
+The election only determines which instance should write. The log ensures that no other instance can (`writer`): an
+instance that was paused for an hour still assumes that it leads.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _PORT_MAX: Final = 65535
 
 
 class Identity(NamedTuple):
-    """Where an instance is reached."""
+    """The address of an instance."""
 
     host: str
     port: int
@@ -96,7 +96,7 @@ class Elected(NamedTuple):
     """The result of an election."""
 
     identity: Identity | None
-    """None: no instance may lead."""
+    """The elected leader; None if no instance may lead."""
     is_me: bool
 
 
@@ -108,7 +108,7 @@ class ElectionSettings:
 
 
 def choose(members: dict[str, Identity], current: Identity | None) -> str | None:
-    """The member that should lead: the one that did, else the first by address; None if none is eligible."""
+    """Choose the leader: the previous one, else the first by address; None if no member is eligible."""
     eligible = sorted((identity, member_id) for member_id, identity in members.items() if identity.is_eligible)
     for identity, member_id in eligible:
         if identity == current:
@@ -117,7 +117,8 @@ def choose(members: dict[str, Identity], current: Identity | None) -> str | None
 
 
 class Election:
-    """Runs until cancelled. ``on_change`` is called with each result, and with None when the membership is lost."""
+    """Takes part in the election until cancelled. ``on_change`` is called with each result, and with None when the
+    membership is lost."""
 
     def __init__(
         self,
@@ -135,12 +136,12 @@ class Election:
         self._generation = _NO_GENERATION
         self._current: Identity | None = None
         self._heard_s = self._loop.time()
-        """When the request was sent to which the group last said that this is a member of it."""
+        """The send time of the last request whose response confirmed the membership."""
         self._is_member = False
 
     @property
     def has_lease(self) -> bool:
-        """Whether the group cannot have removed this member yet: it waits for the session timeout."""
+        """Whether the group cannot have removed this member yet, because its session timeout has not passed."""
         return self._is_member and self._loop.time() - self._heard_s < self._settings.session_timeout_ms / 1000
 
     async def run(self) -> None:
@@ -170,7 +171,7 @@ class Election:
         self._on_change(None)
 
     def _lose_when_silent(self) -> None:
-        """Step down when no coordinator has answered for as long as the group waits for a member."""
+        """Resign when no coordinator has answered for the length of the session timeout."""
         if self._loop.time() - self._heard_s > self._settings.session_timeout_ms / 1000:
             self._is_member = False
             self._on_change(None)
@@ -235,7 +236,7 @@ class Election:
         try:
             told = decode_json(assignment)
             if told.get("error") not in (0, None):
-                log.error("group %s has two instances with one address: see host.name", self._settings.group_id)
+                log.error("group %s has two instances with the same address: see host.name", self._settings.group_id)
                 return Elected(None, False)
             if told.get("master") is None:
                 return Elected(None, False)
@@ -247,7 +248,7 @@ class Election:
         return Elected(self._current, told["master"] == self._member_id)
 
     async def _stay(self) -> None:
-        """Send heartbeats until the group rebalances, which returns, or the membership is lost, which raises."""
+        """Send heartbeats; returns when the group rebalances, raises when the membership is lost."""
         while True:
             await asyncio.sleep(self._settings.heartbeat_interval_ms / 1000)
             asked_s = self._loop.time()

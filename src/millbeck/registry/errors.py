@@ -1,7 +1,7 @@
-"""The errors of the registry: the HTTP status and the ``error_code`` under which clients know each of them.
+"""The errors of the registry, each with its HTTP status and ``error_code``.
 
-Clients decide by the code, so codes are those of Confluent's public API reference. The message says what to do where
-that is not obvious.
+Clients check the code, so the codes are those of Confluent's public API reference. The message has a remedy where that
+is not obvious.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class ModeNotConfigured(RegistryError, code=40409):
 
 
 class IncompatibleSchema(RegistryError, code=409):
-    """The schema breaks the compatibility that the subject demands."""
+    """The schema is not compatible as the subject's compatibility level requires."""
 
 
 class InvalidSchema(RegistryError, code=42201):
-    """The text is not a schema of its type, or a reference of it does not exist."""
+    """The text is not a valid schema of its type, or one of its references does not exist."""
 
 
 class InvalidVersion(RegistryError, code=42202):
@@ -94,7 +94,7 @@ class IdDoesNotMatch(RegistryError, code=42207):
 
 
 class InvalidSubject(RegistryError, code=42208):
-    """The subject's name is empty or has characters that cannot be in a name."""
+    """The subject's name is empty or has characters that are not allowed."""
 
 
 class SchemaTooLarge(RegistryError, code=42209):
@@ -110,7 +110,7 @@ class ContextNotEmpty(RegistryError, code=42211):
 
 
 class UnreadableBody(RegistryError, code=422):
-    """The body is not the JSON object that this call expects."""
+    """The body is not the expected JSON object."""
 
 
 class StoreFailed(RegistryError, code=50001):
@@ -118,7 +118,7 @@ class StoreFailed(RegistryError, code=50001):
 
 
 class StoreTimeout(RegistryError, code=50002):
-    """The log did not confirm the write in time; it may have been made."""
+    """The log did not confirm the write in time; it may have succeeded."""
 
 
 class ForwardingFailed(RegistryError, code=50003):
@@ -126,4 +126,4 @@ class ForwardingFailed(RegistryError, code=50003):
 
 
 class UnknownLeader(RegistryError, code=50004):
-    """No instance leads now."""
+    """No instance is the leader at the moment."""

@@ -1,9 +1,9 @@
-"""One instance of the registry: it reads the log, takes part in the election, and writes while it leads.
+"""One instance of the registry: it reads the log, takes part in the election, and writes while it is the leader.
 
     following ──elected──▶ opening ──fenced and read──▶ leading ──write failed, another elected──▶ following
 
-Writes are decided and written one after the other. A request that comes while the leader opens its writer waits, for at
-most the session timeout: that is how long a failover takes.
+Writes are decided and written one after the other. A request that arrives while the leader opens its writer waits for
+at most the session timeout, the duration of a failover.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _WRITES_WAITING_MAX: Final = 1000
 
 
 class NotLeader(Exception):
-    """Another instance leads: the request is to be forwarded to it."""
+    """Another instance is the leader: the request must be forwarded to it."""
 
     def __init__(self, leader: Identity) -> None:
         super().__init__(leader.url)
@@ -46,25 +46,25 @@ class NotLeader(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceSettings:
     client: Mapping[str, Value]
-    """The settings of the clients: bootstrap.servers and security."""
+    """The settings of the Kafka clients, such as bootstrap.servers."""
     topic: str = "_schemas"
     replication_factor: int = 3
     timeout_s: float = 10.0
     init_timeout_s: float = 60.0
     compatibility: str = BACKWARD
-    """The level where none is set."""
+    """The default compatibility level."""
     has_mutable_mode: bool = True
     election: ElectionSettings = field(default_factory=ElectionSettings)
 
 
 class Instance:
-    """Create it inside a running event loop; `start` it, and `stop` it."""
+    """An instance. Create it inside a running event loop; call `start`, then `stop`."""
 
     def __init__(self, environment: Environment, identity: Identity, settings: InstanceSettings) -> None:
         self.identity = identity
         self.settings = settings
         self.leader: Identity | None = None
-        """The instance that leads, as the group says."""
+        """The current leader according to the group."""
         self.failure: BaseException | None = None
         self._environment = environment
         self._cluster: Cluster | None = None
@@ -74,12 +74,12 @@ class Instance:
         self._is_elected = False
         self._elected = asyncio.Event()
         self._settled = asyncio.Event()
-        """Set while it is known who decides requests: this instance with an open writer, or another one."""
+        """Set while it is known which instance decides requests: this one, with an open writer, or another one."""
         self._writing = asyncio.Lock()
         self._waiting_count = 0
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._reopen_s = 0.0
-        """When a writer may be opened again after another one has taken over."""
+        """The time at which a writer may be opened again after another instance has taken over."""
 
     @property
     def state(self) -> RegistryState:
@@ -92,17 +92,17 @@ class Instance:
 
     @property
     def is_leading(self) -> bool:
-        """Whether requests that write are decided here."""
+        """Whether this instance decides write requests."""
         return self._writer is not None
 
     @property
     def is_writing(self) -> bool:
-        """Whether a request that writes is being decided or written."""
+        """Whether a write request is being decided or written."""
         return self._writer is not None and self._writing.locked()
 
     @property
     def replay_lag(self) -> int:
-        """How many offsets the state is behind the end of the log as it was last known."""
+        """The number of offsets between the state and the last known end of the log."""
         return max(0, self._reader.end_offset - 1 - self._reader.offset)
 
     async def start(self) -> None:
@@ -168,7 +168,7 @@ class Instance:
             self._settled.clear()
 
     def _begin_again(self) -> None:
-        """The log was replaced under the state: what was fenced and read is void."""
+        """Start again because the log was replaced: the fencing and the state are no longer valid."""
         if self._writer is not None:
             writer, self._writer = self._writer, None
             self._spawn(writer.close())
@@ -189,12 +189,12 @@ class Instance:
                 self._environment, settings.client, settings.topic, self._reader, timeout_s=settings.timeout_s
             )
         except (ApiError, StoreTimeout, TimeoutError) as error:
-            log.warning("elected, and cannot write to %s: %s", settings.topic, error)
+            log.warning("elected as leader, but cannot write to %s: %s", settings.topic, error)
             return
         if not self._is_elected:
             await writer.close()
             return
-        log.info("leading: %s is read up to offset %d", settings.topic, self.offset)
+        log.info("this instance is the leader; %s is read up to offset %d", settings.topic, self.offset)
         self._writer = writer
         self._settled.set()
 
@@ -208,23 +208,24 @@ class Instance:
     # requests
 
     async def wait_settled(self) -> None:
-        """Wait until requests that write can be decided, here or by forwarding. Raises `UnknownLeader`, `NotLeader`."""
+        """Wait until write requests can be decided, here or by forwarding. Raises `UnknownLeader`, `NotLeader`."""
         try:
             await asyncio.wait_for(self._settled.wait(), self.settings.election.session_timeout_ms / 1000)
         except TimeoutError:
-            raise UnknownLeader("no instance leads now; try again") from None
+            raise UnknownLeader("there is no leader at the moment; try again") from None
         if self._writer is None:
             if self.leader is None or self.leader == self.identity:
-                raise UnknownLeader("no instance leads now; try again")
+                raise UnknownLeader("there is no leader at the moment; try again")
             raise NotLeader(self.leader)
 
     async def submit(self, decide: Callable[[RegistryState], Decision[A]]) -> tuple[A, int]:
-        """Decide a request and write its records; returns the answer and the offset that has to be read to see it.
+        """Decide a request and write its records; returns the answer and the offset that a reader must have read to see
+        it.
 
         Raises what ``decide`` raises, `NotLeader`, and `RegistryError` if it could not be written.
         """
         if self._waiting_count >= _WRITES_WAITING_MAX:
-            raise StoreTimeout(f"{_WRITES_WAITING_MAX} writes are waiting already; try again")
+            raise StoreTimeout(f"too many writes are waiting ({_WRITES_WAITING_MAX}); try again")
         self._waiting_count += 1
         try:
             async with asyncio.timeout(2 * self.settings.timeout_s), self._writing:
@@ -241,14 +242,14 @@ class Instance:
                     return decision.answer, self.offset
                 return decision.answer, await self._write(writer, decision.records)
         except TimeoutError:
-            raise StoreTimeout("writes that came before took too long; try again") from None
+            raise StoreTimeout("earlier writes took too long; try again") from None
         finally:
             self._waiting_count -= 1
 
     async def _confirm(self, writer: Writer) -> None:
-        """Check that an answer without a write is not that of a leader which others have replaced.
+        """Check, for an answer without a write, that this instance has not been replaced as leader.
 
-        Nobody else is elected before the session ends; who may be past that asks the log.
+        No other instance is elected before the session expires; after that, the log is checked.
         """
         if self._election is None or not self._election.has_lease:
             await self._write(writer, [NOOP])
@@ -263,23 +264,23 @@ class Instance:
                 wait_s = 2 * self.settings.election.heartbeat_interval_ms / 1000
                 self._reopen_s = asyncio.get_running_loop().time() + wait_s
                 log.warning(
-                    "another instance writes to %s. If it is of another group, give all instances one "
-                    "schema.registry.group.id (here: %s)",
+                    "another instance writes to %s. If it belongs to another group, set the same "
+                    "schema.registry.group.id on all instances (here: %s)",
                     self.settings.topic,
                     self.settings.election.group_id,
                 )
-                raise UnknownLeader("another instance has taken over; try again") from error
+                raise UnknownLeader("another instance is the leader now; try again") from error
             if isinstance(error, RegistryError):
                 raise
             if isinstance(error, TimeoutError) or (isinstance(error, ApiError) and error.retriable):
-                raise StoreTimeout(f"the write was not confirmed in time, and may have been made: {error}") from error
+                raise StoreTimeout(f"the write was not confirmed in time, and may have succeeded: {error}") from error
             raise StoreFailed(f"{self.settings.topic} cannot be written: {error}") from error
         except asyncio.CancelledError:
             await self._give_up(writer)
             raise
 
     async def _give_up(self, writer: Writer) -> None:
-        """Whether a write happened is not known: open another writer, which reads what is there."""
+        """Close the writer after a write with an unknown result, and open another one, which reads the log again."""
         if self._writer is writer:
             await self._end_writer()
         else:

@@ -1,8 +1,8 @@
 """Keys and values of the topic ``_schemas``, in the JSON that Confluent's registry writes.
 
-A key's identity is its type, subject and version. Its bytes are another matter: releases wrote the members in another
-order and with magic 0 or 1, and compaction compares bytes. `LogKey` is the identity; a delete writes tombstones under
-every byte form seen.
+A key's identity is its type, subject and version (`LogKey`). Its bytes may differ: releases wrote the members in a
+different order and with magic 0 or 1, and compaction compares bytes. So a delete writes tombstones for every byte form
+seen.
 
     {"keytype":"SCHEMA","subject":"orders-value","version":1,"magic":1}
         {"subject":"orders-value","version":1,"id":1,"guid":"…","schema":"…","deleted":false}
@@ -31,7 +31,7 @@ _CONTROL_CHARACTER: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\u([0-9a-f]{4})")
 
 
 class UnreadableRecord(Exception):
-    """A record of the topic that no release of the registry writes."""
+    """A record that is not in the format of any registry release."""
 
 
 class KeyType(StrEnum):
@@ -45,7 +45,7 @@ class KeyType(StrEnum):
 
 
 class LogKey(NamedTuple):
-    """What a key means. ``subject`` is the context's name in a CONTEXT key; None means all subjects."""
+    """The identity of a key. ``subject`` is the context's name in a CONTEXT key; None means all subjects."""
 
     keytype: KeyType
     subject: str | None = None
@@ -78,7 +78,7 @@ def decode_json(raw: bytes) -> Json:
 
 
 def encode_key(key: LogKey) -> bytes:
-    """The byte form that current releases write."""
+    """Encode a key in the byte form of current releases."""
     match key.keytype:
         case KeyType.NOOP:
             members: Json = {"keytype": "NOOP"}
@@ -114,5 +114,5 @@ def decode_key(raw: bytes) -> LogKey:
 def positive(value: object, what: str) -> int:
     """Check a version or id that was read."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= _VERSION_MAX:
-        raise UnreadableRecord(f"{value!r} is no {what}")
+        raise UnreadableRecord(f"{value!r} is not a valid {what}")
     return value

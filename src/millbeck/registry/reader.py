@@ -1,7 +1,7 @@
 """Reads ``_schemas`` into the state, from its first record to its last, and then follows it.
 
-It reads committed records only. Every instance has one, the leader too: what a leader writes reaches its state as it
-reaches that of all others.
+It reads committed records only. Every instance has a reader, including the leader: the leader's own writes reach its
+state through the log, like those of others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from millbeck.registry.state import RegistryState
 log = logging.getLogger(__name__)
 
 CLEAN_HEADER: Final = "millbeck.clean"
-"""On a NOOP record: no aborted write before it is left to be undone."""
+"""A header of a NOOP record: all aborted writes before it have been undone."""
 _POLL_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 0.2
 _RECORDS_PER_TURN: Final = 500
@@ -36,16 +36,16 @@ class Reader:
         *,
         on_replaced: Callable[[], None] = lambda: None,
     ) -> None:
-        """``on_replaced`` is called when the log no longer continues what was read, so that all is read again."""
+        """``on_replaced`` is called when the log was replaced or truncated, so that everything is read again."""
         self.state = RegistryState()
         self.offset = -1
-        """The last record in the state."""
+        """The offset of the last record in the state."""
         self.clean_offset = 0
-        """No aborted write below it is left to be undone."""
+        """The offset below which all aborted writes have been undone."""
         self.end_offset = -1
-        """The end of the log when it was last asked; -1 before."""
+        """The last known end of the log; -1 before the first request."""
         self.has_started = False
-        """Whether the log has been read to where it ended at start."""
+        """Whether the log has been read up to its end at start."""
         self._environment = environment
         self._settings = {**settings, "isolation.level": "read_committed", "auto.offset.reset": "none"}
         self._partition = TopicPartition(topic, 0)
@@ -77,7 +77,7 @@ class Reader:
         while True:
             if not is_current and await consumer.position(self._partition) >= target:
                 if offset < self.offset:
-                    log.warning("%s ends at %d and was read up to %d", self._partition.topic, offset, self.offset)
+                    log.warning("%s ends at %d, but was read up to %d", self._partition.topic, offset, self.offset)
                     self._on_replaced()
                 self._replace(state, offset, clean_offset)
                 self.has_started = is_current = True

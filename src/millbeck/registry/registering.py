@@ -1,4 +1,4 @@
-"""Register a schema: find the version that has it, or decide the next one."""
+"""Register a schema: find its version, or create the next one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ ID_MAX: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Register:
-    """``schema`` has been parsed, its text brought to the form that is stored and its references found."""
+    """A request to register a schema, which has been parsed and converted to the stored form, and whose references
+    exist."""
 
     subject: str
     schema: Schema
@@ -29,15 +30,15 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The result of comparing a schema with earlier versions, and with which ones."""
+    """The result of comparing a schema with earlier versions, and the list of these versions."""
 
     against: tuple[tuple[int, bytes], ...]
-    """The number and content of each."""
+    """The number and content of each compared version."""
     problems: tuple[str, ...] = ()
 
 
 class StateMoved(Exception):
-    """The versions changed since the schema was compared with them: compare again."""
+    """The versions have changed since the schema was compared with them; compare again."""
 
 
 def compared_with(state: RegistryState, subject: str, schema: Schema, *, default: str) -> list[Version]:
@@ -60,8 +61,8 @@ def stamp(versions: list[Version]) -> tuple[tuple[int, bytes], ...]:
 def with_data_of_subject(state: RegistryState, subject: str, schema: Schema) -> Schema:
     """The schema with its final metadata and rules.
 
-    Of each: the subject's default, covered by the schema's own, else by those of the latest version, covered by the
-    subject's override.
+    For both: the subject's default, overridden by the schema's own (or, if it has none, those of the latest version),
+    overridden by the subject's override.
     """
     versions = state.versions(subject)
     latest = versions[-1].schema if versions else None
@@ -89,14 +90,15 @@ def _merged(state: RegistryState, subject: str, what: str, own: str | None) -> s
 
 
 def _merged_rules(below: list[object], above: list[object]) -> list[object]:
-    """Rules of both lists; one of the upper list replaces that of the same name."""
+    """Merge two lists of rules; a rule of the upper list replaces the one with the same name."""
     names = [rule.get("name") for rule in above if isinstance(rule, dict)]
     kept = [rule for rule in below if not (isinstance(rule, dict) and rule.get("name") in names)]
     return kept + above
 
 
 def find(state: RegistryState, subject: str, schema: Schema, *, deleted: bool = False) -> Version | None:
-    """The newest version of the subject with this schema; metadata and rules count only where the schema has them."""
+    """The newest version of the subject with this schema; metadata and rules are compared only if the schema has
+    them."""
     for version in reversed(state.versions(subject, deleted=deleted)):
         theirs = version.schema
         if (
@@ -109,7 +111,7 @@ def find(state: RegistryState, subject: str, schema: Schema, *, deleted: bool = 
 
 
 def register(request: Register, state: RegistryState, checked: Checked, *, default: str) -> Decision[Version]:
-    """The version with the schema, new or not. Raises `StateMoved` if ``checked`` is about other versions."""
+    """The existing or new version with the schema. Raises `StateMoved` if ``checked`` is about other versions."""
     subject = check(request.subject)
     mode = check_writable(state, subject)
     if mode == IMPORT:
@@ -131,7 +133,9 @@ def register(request: Register, state: RegistryState, checked: Checked, *, defau
         )
     number = max(state.subjects.get(subject, {0: None})) + 1
     if request.version not in (None, -1, 0, number):
-        raise InvalidVersion(f"Version {request.version} is not the next version of subject '{subject}', {number} is")
+        raise InvalidVersion(
+            f"Version {request.version} is not the next version of subject '{subject}', which is {number}"
+        )
     schema = with_data_of_subject(state, subject, request.schema)
     context = state.context(context_of(subject))
     known = context.ids.get(schema.digest)
@@ -142,11 +146,11 @@ def register(request: Register, state: RegistryState, checked: Checked, *, defau
 
 
 def _import(request: Register, subject: str, state: RegistryState) -> Decision[Version]:
-    """In IMPORT mode: the id, and if given the version, are the caller's, and nothing is compared."""
+    """Register in IMPORT mode: the caller gives the id and optionally the version, and compatibility is not checked."""
     if request.schema_id is None:
         raise OperationNotPermitted(f"Subject '{subject}' is in import mode, in which a schema comes with its id")
     if not 0 < request.schema_id <= ID_MAX:
-        raise IdDoesNotMatch(f"{request.schema_id} cannot be an id: ids are from 1 to {ID_MAX}")
+        raise IdDoesNotMatch(f"{request.schema_id} is not a valid id: ids are from 1 to {ID_MAX}")
     holder = state.by_id(context_of(subject), request.schema_id)
     if holder is not None and not holder.schema.same_text(request.schema):
         raise IdDoesNotMatch(f"Overwrite new schema with id {request.schema_id} is not permitted.")
@@ -158,7 +162,7 @@ def _import(request: Register, subject: str, state: RegistryState) -> Decision[V
             return Decision(same)
         number = max(versions, default=0) + 1
     if not 0 < number <= ID_MAX:
-        raise InvalidVersion(f"{number} cannot be a version")
+        raise InvalidVersion(f"{number} is not a valid version")
     there = versions.get(number)
     if there is not None:
         if there.schema_id != request.schema_id:

@@ -1,4 +1,4 @@
-"""A schema with all that belongs to its identity: type, text, references, metadata, rules."""
+"""A schema with everything that identifies it: type, text, references, metadata, rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROTOBUF: Final = "PROTOBUF"
 
 
 class Reference(NamedTuple):
-    """``name`` is the name by which the text imports the version of the subject."""
+    """A reference to a version of a subject; ``name`` is the name by which the text imports it."""
 
     name: str
     subject: str
@@ -26,9 +26,9 @@ class Reference(NamedTuple):
 
 @dataclass(frozen=True)
 class Schema:
-    """Equal schemas of a context have one id.
+    """A schema; equal schemas of a context have the same id.
 
-    ``metadata`` and ``rule_set`` are JSON texts, since a value must be immutable; they are only carried along.
+    ``metadata`` and ``rule_set`` are JSON texts, since a value must be immutable; they are not interpreted.
     """
 
     schema_type: str
@@ -39,13 +39,13 @@ class Schema:
 
     @cached_property
     def digest(self) -> bytes:
-        """Identifies the content."""
+        """A digest that identifies the content."""
         parts = [self.schema_type, self.text, [list(each) for each in self.references], self.metadata, self.rule_set]
         return hashlib.md5(encode_json(parts), usedforsecurity=False).digest()
 
     @property
     def guid(self) -> str:
-        """The id of the content in any registry."""
+        """The guid, which identifies the content in any registry."""
         digits = self.digest.hex()
         return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
@@ -56,14 +56,14 @@ class Schema:
         return found if isinstance(found, dict) else {}
 
     def same_text(self, other: Schema) -> bool:
-        """Whether it differs from the other at most in metadata and rules."""
+        """Whether the two schemas are equal apart from metadata and rules."""
         return (self.schema_type, self.text, self.references) == (other.schema_type, other.text, other.references)
 
     def with_data(self, *, metadata: str | None, rule_set: str | None) -> Schema:
         return replace(self, metadata=metadata, rule_set=rule_set)
 
     def members(self) -> Json:
-        """Its members in values of the log and in answers; absent where they have their defaults."""
+        """The members of the schema in values of the log and in answers; members with default values are omitted."""
         members: Json = {}
         if self.schema_type != AVRO:
             members["schemaType"] = self.schema_type
@@ -78,7 +78,7 @@ class Schema:
 
     @classmethod
     def from_members(cls, members: Json) -> Schema:
-        """Read from a value of the log; raises `UnreadableRecord`."""
+        """Parse a value of the log; raises `UnreadableRecord`."""
         text, schema_type = members.get("schema"), members.get("schemaType") or AVRO
         if not isinstance(text, str) or not isinstance(schema_type, str):
             raise UnreadableRecord("no schema")

@@ -1,7 +1,7 @@
-"""What a registry does for its callers: parse, compare, find and register schemas, over one instance.
+"""The operations of a registry: parse, compare, find and register schemas, over one instance.
 
-Parsing and comparing run off the event loop, on values that do not change; they are decided on again if the versions
-they were about have changed meanwhile. Parsed schemas are kept, the last used `PARSED_MAX` of them.
+Parsing and comparing run off the event loop on immutable values, and are repeated if the versions have changed in
+between. The `PARSED_MAX` most recently used parsed schemas are cached.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _POLICY: Final = "compatibilityPolicy"
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A schema with the texts that it refers to, directly or not, those referred to first."""
+    """A schema with the texts of all its direct and indirect references, in order of dependency."""
 
     schema: Schema
     imported: tuple[Imported, ...]
@@ -94,13 +94,13 @@ class SchemaService:
                 version = self.state.version(*where, deleted=True)
             except (SubjectNotFound, VersionNotFound):
                 raise InvalidSchema(
-                    f"Invalid schema: there is no version {where[1]} of subject '{where[0]}', to which reference "
-                    f"'{reference.name}' refers: register it first"
+                    f"Invalid schema: reference '{reference.name}' refers to version {where[1]} of subject "
+                    f"'{where[0]}', which does not exist: register it first"
                 ) from None
             try:
                 self._collect(context_of(where[0]), version.schema.references, found, pending)
             except RecursionError:
-                raise SchemaTooLarge("the references of the schema are too deep") from None
+                raise SchemaTooLarge("the references of the schema are nested too deeply") from None
             found[where] = Imported(reference.name, version.schema.text)
 
     async def parse(self, resolved: Resolved, *, is_new: bool) -> ParsedSchema:
@@ -129,7 +129,7 @@ class SchemaService:
         return await self.parse(self.resolve(version.subject, version.schema), is_new=False)
 
     async def canonical(self, subject: str, schema: Schema, *, normalize: bool) -> tuple[Schema, ParsedSchema]:
-        """The schema with its text in the form that is stored; raises `InvalidSchema`."""
+        """The schema with its text in the stored form; raises `InvalidSchema`."""
         is_normal = normalize or self.state.setting(subject, "normalize") is True
         if is_normal:
             schema = replace(schema, references=tuple(sorted(dict.fromkeys(schema.references))))
@@ -178,7 +178,7 @@ class SchemaService:
         schema_id: int | None = None,
         version: int | None = None,
     ) -> tuple[Version, int]:
-        """The version with the schema, new or not, and the offset that has to be read to see it."""
+        """The existing or new version with the schema, and the offset that a reader must have read to see it."""
         await self.instance.wait_settled()
         subject = check(subject)
         default = self.instance.settings.compatibility
@@ -207,13 +207,13 @@ class SchemaService:
     async def compare(
         self, subject: str, schema: Schema, parsed: ParsedSchema, versions: list[Version], level: str
     ) -> list[str]:
-        """The messages for the first of the versions that the level does not allow the schema beside."""
+        """The messages for the first version with which the schema is not compatible by the level."""
         policy = Policy.LENIENT if self.state.setting(subject, _POLICY) == Policy.LENIENT.value else Policy.STRICT
         for version in versions:
             if version.schema.schema_type != schema.schema_type:
                 return [
                     f"{{errorType:'TYPE_CHANGED', description:'the new schema is of type {schema.schema_type}, the old "
-                    f"one of type {version.schema.schema_type}; the type can change under compatibility NONE only'}}",
+                    f"one of type {version.schema.schema_type}; the type can change only with compatibility NONE'}}",
                     f"{{oldSchemaVersion: {version.version}}}",
                     f"{{compatibility: '{level}'}}",
                 ]
@@ -226,7 +226,8 @@ class SchemaService:
     async def compatibility_problems(
         self, subject: str, schema: Schema, number: int | None, *, normalize: bool, all_versions: bool
     ) -> list[str]:
-        """Whether the schema could be registered beside one version (None: the latest), or beside all that count."""
+        """The problems of registering the schema beside one version (None means the latest), or beside all relevant
+        ones."""
         default = self.instance.settings.compatibility
         level = self.state.compatibility(subject, default)
         if all_versions:

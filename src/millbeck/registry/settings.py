@@ -39,7 +39,7 @@ _MEMBERS: Final = {
     "defaultRuleSet": dict,
     "overrideRuleSet": dict,
 }
-"""The settings beside ``compatibility``, under the names that they have in requests, answers and the log."""
+"""The settings other than ``compatibility``, by their names in requests, answers and the log."""
 _RULE_LISTS: Final = ("migrationRules", "domainRules", "encodingRules")
 
 
@@ -54,7 +54,7 @@ def check_level(level: object) -> str:
 
 
 def set_config(state: RegistryState, subject: str | None, changes: Json) -> Decision[Json]:
-    """Change settings: absent members stay, null removes. Returns the request with its values as they are stored."""
+    """Change settings: absent members are unchanged, null removes one. Returns the request with the stored values."""
     _check_mutable(state, subject)
     members = dict(state.configs.get(subject, {}))
     answer: Json = {}
@@ -95,14 +95,14 @@ def delete_config(state: RegistryState, subject: str | None) -> Decision[Json]:
 
 
 def set_mode(state: RegistryState, subject: str | None, mode: object, *, force: bool) -> Decision[Json]:
-    """IMPORT is for a subject, context or registry without schemas, unless forced."""
+    """Set a mode. IMPORT requires a subject, context or registry without schemas, unless forced."""
     name = mode.upper() if isinstance(mode, str) else ""
     if name not in MODES:
         raise InvalidMode(f"Invalid mode. Valid values are {', '.join(MODES)}")
     if name == IMPORT and not force and state.mode(subject) != IMPORT and _has_schemas(state, subject):
         where = "the registry" if subject is None else f"'{subject}'"
         raise OperationNotPermitted(
-            f"Cannot import since found existing subjects in {where}; with force=true it is allowed"
+            f"Cannot import since found existing subjects in {where}; use force=true to allow it"
         )
     context = [] if subject is None else state.context_records(context_of(subject))
     return Decision({"mode": name}, [*context, state.record(LogKey(KeyType.MODE, subject), {"mode": name})])
@@ -122,7 +122,7 @@ def delete_mode(state: RegistryState, subject: str | None, *, recursive: bool = 
 def check_rule_set(value: object) -> None:
     """Check the form of a rule set; its rules are run by the serializers of clients."""
     if not isinstance(value, dict):
-        raise InvalidRuleSet("a rule set is an object with migrationRules, domainRules or encodingRules")
+        raise InvalidRuleSet("a rule set must be an object with migrationRules, domainRules or encodingRules")
     for list_name in _RULE_LISTS:
         rules = value.get(list_name)
         if rules is None:
@@ -145,7 +145,7 @@ def _check_mutable(state: RegistryState, subject: str | None) -> None:
     mode = state.mode(subject)
     if mode.startswith("READONLY"):
         what = "The registry" if subject is None else f"Subject '{subject}'"
-        raise OperationNotPermitted(f"{what} is in {mode} mode, which refuses writes: see PUT /mode")
+        raise OperationNotPermitted(f"{what} is in {mode} mode, which does not allow writes: see PUT /mode")
 
 
 def _has_schemas(state: RegistryState, subject: str | None) -> bool:

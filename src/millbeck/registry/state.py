@@ -1,14 +1,14 @@
-"""What the records of ``_schemas`` add up to.
+"""The state of a registry after the records of ``_schemas``.
 
-`RegistryState.replay` is the only way to change it, on a leader as on any reader, live as on start. Two instances that
-have read the same records have equal states; so has one that has read the topic after compaction, which leaves the last
-record of each key.
+Only `RegistryState.replay` changes it, on a leader as on any other instance, at start and later. Two instances that
+have read the same records have equal states; the same holds for one that has read the compacted topic, which has only
+the last record of each key.
 
-Three things outlive what they belong to. An id is never given again: the highest id of a context is kept in a record of
-its own when the schema with it is deleted for good (`id_floor_key`). Every byte form of a key that holds a value is
-remembered, since a delete must write a tombstone under each of them. And a key whose schema was deleted under one form
-while another form still holds a value is a leftover: it would come back with compaction, so the leader writes the
-tombstone that is missing.
+Three things are kept after a delete. Ids are never assigned again: when the schema with the highest id of a context is
+permanently deleted, that id is kept in a record of its own (`id_floor_key`). Every byte form of a key that has a value
+is remembered, because a delete must write a tombstone for each of them. And a key that was deleted in one byte form
+while another form still has a value is a leftover: it would reappear after compaction, so the leader writes the missing
+tombstone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from millbeck.registry.schema import Schema
 from millbeck.registry.subjects import DEFAULT_CONTEXT, context_of, context_prefix, qualify, split
 
 ID_FLOOR_SUBJECT: Final = "__millbeck_ids"
-"""The subject whose settings keep the highest id of a context; Confluent's registry carries the record along."""
+"""The subject whose settings store the highest id of a context; Confluent's registry keeps the record unchanged."""
 ID_FLOOR_PROPERTY: Final = "millbeck.id.max"
 BACKWARD: Final = "BACKWARD"
 READWRITE: Final = "READWRITE"
@@ -63,11 +63,12 @@ class Version:
     schema_id: int
     schema: Schema
     is_deleted: bool = False
-    """Soft-deleted: it answers only to who asks for deleted ones, and its id still answers."""
+    """Whether it is soft-deleted: it is then returned only by requests that include deleted versions, but its id still
+    works."""
     original: Json | None = None
-    """The value as it was read, if it has members that are not known here: they are kept when it is rewritten."""
+    """The value as it was read, if it has unknown members, which are kept when it is rewritten."""
     given_guid: str | None = None
-    """The guid that another registry has given it, if it is not the one computed here."""
+    """The guid assigned by another registry, if it differs from the computed one."""
 
     def value(self, *, is_deleted: bool) -> bytes:
         """The value of its record."""
@@ -90,13 +91,13 @@ class Context:
     """The ids of one context."""
 
     is_declared: bool = False
-    """Whether a record says that it exists."""
+    """Whether it has a record."""
     id_max: int = 0
-    """The highest id ever seen, deleted ones included."""
+    """The highest id so far, including deleted ones."""
     holders: dict[int, dict[tuple[str, int], Version]] = field(default_factory=dict)
-    """The versions of each id, by subject and version."""
+    """The versions with each id, by subject and version."""
     ids: dict[bytes, tuple[int, ...]] = field(default_factory=dict)
-    """The ids of each content; more than one only in a log that was written with ids chosen by hand."""
+    """The ids of each content; more than one only if ids were imported."""
 
 
 class RegistryState:
@@ -104,14 +105,14 @@ class RegistryState:
         self.subjects: dict[str, dict[int, Version]] = {}
         self.contexts: dict[str, Context] = {DEFAULT_CONTEXT: Context(is_declared=True)}
         self.configs: dict[str | None, Json] = {}
-        """Settings by subject; None: of all subjects."""
+        """The settings by subject; the key None has the global settings."""
         self.modes: dict[str | None, str] = {}
         self.forms: dict[LogKey, tuple[bytes, ...]] = {}
-        """Every byte form of a key that holds a value in the log."""
+        """Every byte form of a key that has a value in the log."""
         self.leftovers: dict[LogKey, None] = {}
-        """Keys that are deleted and still have a form with a value."""
+        """Deleted keys that still have a value in another byte form."""
         self.referrers: dict[tuple[str, int], dict[tuple[str, int], None]] = {}
-        """By version of a subject, the versions that refer to it."""
+        """The versions that refer to each version of a subject."""
         self.guids: dict[str, dict[tuple[str, int], None]] = {}
         self.unreadable_count = 0
         self.problems: list[str] = []
@@ -120,7 +121,8 @@ class RegistryState:
     # replay
 
     def replay(self, key: bytes | None, value: bytes | None) -> None:
-        """Apply the next record. One that cannot be read is counted and passed over: it must not stop an instance."""
+        """Apply the next record. A record that cannot be decoded is counted and skipped, so that it does not stop an
+        instance."""
         try:
             self._replay(key, value)
         except UnreadableRecord as error:
@@ -164,7 +166,7 @@ class RegistryState:
             case KeyType.MODE:
                 mode = members.get("mode")
                 if not isinstance(mode, str):
-                    raise UnreadableRecord("a mode is not a text")
+                    raise UnreadableRecord("the mode must be a string")
                 self.modes[subject] = mode
             case KeyType.CONTEXT:
                 assert subject is not None
@@ -280,11 +282,11 @@ class RegistryState:
         return self.contexts.get(name, Context())
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[Version]:
-        """The versions of a subject in order, soft-deleted ones only with ``deleted``."""
+        """The versions of a subject in order; with ``deleted`` also soft-deleted ones."""
         return [each for each in self.subjects.get(subject, {}).values() if deleted or not each.is_deleted]
 
     def version(self, subject: str, number: int | None, *, deleted: bool = False) -> Version:
-        """One version; None: the latest. Raises `SubjectNotFound` or `VersionNotFound`."""
+        """One version; None means the latest. Raises `SubjectNotFound` or `VersionNotFound`."""
         versions = self.versions(subject, deleted=deleted)
         if not versions:
             raise SubjectNotFound(f"Subject '{subject}' not found.")
@@ -296,7 +298,7 @@ class RegistryState:
         return found
 
     def by_id(self, context: str, schema_id: int) -> Version | None:
-        """Any version with the id, one that is not deleted if there is one."""
+        """A version with the id, preferably one that is not deleted."""
         holders = self.context(context).holders.get(schema_id)
         if not holders:
             return None
@@ -313,7 +315,7 @@ class RegistryState:
         return self.context(context).id_max + 1
 
     def settings_chain(self, subject: str | None) -> Iterator[str | None]:
-        """Where the settings of a subject come from, the nearest first: it, its context, all subjects."""
+        """The sources of a subject's settings in order of precedence: the subject, its context, the global settings."""
         if subject is not None:
             yield subject
             context, name = split(subject)
@@ -322,7 +324,7 @@ class RegistryState:
             yield None
 
     def setting(self, subject: str | None, name: str) -> object:
-        """A setting in force, or None."""
+        """The effective value of a setting, or None."""
         chain = list(self.settings_chain(subject)) or [None]
         return next((self.configs[each][name] for each in chain if name in self.configs.get(each, {})), None)
 
@@ -335,7 +337,7 @@ class RegistryState:
         return next((self.modes[each] for each in chain if each in self.modes), READWRITE)
 
     def aliased(self, subject: str) -> str:
-        """The subject that this one is an alias of, or itself."""
+        """The subject with aliases resolved."""
         alias = self.configs.get(subject, {}).get("alias")
         return qualify(context_of(subject), alias) if isinstance(alias, str) and alias else subject
 
@@ -345,22 +347,22 @@ class RegistryState:
         return LogRecord(encode_key(key), encode_json(members))
 
     def tombstones(self, key: LogKey) -> list[LogRecord]:
-        """What deletes a key: a tombstone under every form that holds a value."""
+        """The records that delete a key: a tombstone for every byte form that has a value."""
         return [LogRecord(raw, None) for raw in self.forms.get(key, ())]
 
     def leftover_tombstones(self) -> list[LogRecord]:
-        """What keeps deleted keys from coming back with compaction."""
+        """Tombstones for leftovers, so that deleted keys do not reappear after compaction."""
         return [record for key in self.leftovers for record in self.tombstones(key)]
 
     def context_records(self, name: str) -> list[LogRecord]:
-        """What declares a context that has no record yet."""
+        """The record of a context that has none yet."""
         if self.context(name).is_declared or name == DEFAULT_CONTEXT:
             return []
         key = LogKey(KeyType.CONTEXT, name)
         return [self.record(key, {"tenant": TENANT, "context": name})]
 
     def id_floor_records(self, removed: list[Version]) -> list[LogRecord]:
-        """What keeps the highest id of a context when these versions are deleted for good."""
+        """The records that keep the highest id of a context when these versions are permanently deleted."""
         records: list[LogRecord] = []
         for name in dict.fromkeys(context_of(each.subject) for each in removed):
             highest = self.context(name).id_max
@@ -371,7 +373,7 @@ class RegistryState:
         return records
 
     def image(self) -> object:
-        """Everything that answers depend on, for comparing states."""
+        """All content that answers depend on, for comparing states."""
         return (
             {
                 subject: [(each.version, each.schema_id, each.schema, each.is_deleted) for each in versions.values()]

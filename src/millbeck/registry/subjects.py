@@ -1,7 +1,7 @@
 """Names of subjects: plain ones are in the default context, ``:.lab:orders-value`` is in the context ``.lab``.
 
-Ids and versions belong to a context, so two contexts are like two registries. Inside this package a subject is always
-its qualified name: the plain name in the default context, and the name with its prefix in any other.
+Ids and versions belong to a context, so two contexts are like two registries. This package always uses a subject's
+qualified name: the plain name in the default context, and the name with the context prefix in any other.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def context_of(subject: str) -> str:
 
 
 def qualify(context: str, name: str) -> str:
-    """The qualified name of a subject that was named in a context; a name with a context of its own keeps that."""
+    """The qualified name of a subject in a context; a name with a context prefix keeps its own context."""
     if name.startswith(":."):
         own, plain = split(name)
         return plain if own == DEFAULT_CONTEXT else name
@@ -42,7 +42,7 @@ def context_prefix(context: str) -> str:
 
 
 def normal_context(name: str) -> str:
-    """A context's name as it is stored, from ``lab``, ``.lab`` or ``:.lab:``."""
+    """The stored name of a context given as ``lab``, ``.lab`` or ``:.lab:``."""
     plain = name.strip(":")
     return plain if plain.startswith(".") else f".{plain}"
 

@@ -1,4 +1,4 @@
-"""The topic ``_schemas``: created right, and refused when it would lose or split schemas."""
+"""The topic ``_schemas``: creation, and checks of its configuration."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ POLICY: Final = "cleanup.policy"
 COMPACT: Final = "compact"
 _RETRY_SECONDS: Final = 0.2
 _BROKERS_START_SECONDS: Final = 2.0
-"""How long brokers that are starting are waited for before a topic gets fewer replicas than wanted."""
+"""The time to wait for starting brokers before the topic is created with fewer replicas than configured."""
 _DURABLE_REPLICAS: Final = 3
 
 
 async def ensure_topic(
     environment: Environment, settings: Mapping[str, Value], topic: str, *, replication_factor: int, timeout_s: float
 ) -> None:
-    """Create the topic if it is missing; raises `InvalidConfig` with the remedy if it is not as it must be."""
+    """Create the topic if it is missing; raises `InvalidConfig` with the remedy if its configuration is unsuitable."""
     loop = asyncio.get_running_loop()
     fallback_s = loop.time() + _BROKERS_START_SECONDS
     async with Admin(settings, environment=environment) as admin, asyncio.timeout(timeout_s):
@@ -42,7 +42,11 @@ async def ensure_topic(
                 return
             except UnknownTopicOrPartition:
                 if not await _create(admin, topic, replication_factor) and loop.time() > fallback_s:
-                    log.warning("%s gets one replica: there are fewer than %d brokers", topic, replication_factor)
+                    log.warning(
+                        "%s is created with one replica, because there are fewer than %d brokers",
+                        topic,
+                        replication_factor,
+                    )
                     await _create(admin, topic, 1)
             except InvalidConfig:
                 raise
@@ -54,7 +58,7 @@ async def ensure_topic(
 
 
 async def _create(admin: Admin, topic: str, replication_factor: int) -> bool:
-    """Returns False if there are too few brokers for the replicas."""
+    """Create the topic; returns False if there are too few brokers for the replicas."""
     configs = {POLICY: COMPACT}
     if replication_factor >= _DURABLE_REPLICAS:
         configs["min.insync.replicas"] = str(_DURABLE_REPLICAS - 1)

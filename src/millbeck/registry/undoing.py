@@ -1,9 +1,9 @@
 """Undo aborted writes in the log.
 
-A transaction that was aborted leaves its records in the log, and Confluent's instances read uncommitted records: for
-them the aborted write has happened. So a new leader writes, for each key of an aborted write, what holds: the last
-committed value, or a tombstone. A NOOP with the header `reader.CLEAN_HEADER` then says that everything before it is in
-order, and the next leader looks only at what comes after.
+An aborted transaction leaves its records in the log, and Confluent's instances read uncommitted records: they treat the
+aborted write as committed. So a new leader writes for each key of an aborted write the current value: the last
+committed value, or a tombstone. A NOOP with the header `reader.CLEAN_HEADER` then marks that everything before it has
+been undone, so that the next leader examines only later records.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ async def _last_offsets(
 
 
 def undo(state: RegistryState, keys: list[bytes]) -> list[LogRecord]:
-    """What holds for these keys, as the state has it: replaying these records changes nothing."""
+    """The records with the current values of these keys in the state; replaying them changes nothing."""
     records: list[LogRecord] = []
     for raw in keys:
         try:

@@ -1,15 +1,15 @@
 """The one writer of ``_schemas``, fenced by the log.
 
-All leaders share one transactional id. Getting it (InitProducerId) fences whoever had it before: from then on no write
-of an older leader can be committed, however long it was paused. Only then does the new one read the log to its end, so
-what it has read is everything that was ever answered. `open` is that, in this order:
+All leaders share one transactional id. InitProducerId fences the previous leader: no write of an older leader can be
+committed any more, however long it was paused. Only then does the new leader read the log to its end, so that it has
+read everything that was ever answered. `open` does this in the following order:
 
 1. fence;
 2. write a NOOP and wait until the reader has it: everything before it is in the state;
-3. undo what older leaders left aborted (`undoing`), and complete deletes that left a form of a key behind.
+3. undo the aborted writes of older leaders (`undoing`), and complete deletes that left a byte form of a key.
 
-A write is one transaction. Its answer may leave when it is committed and in the state. If anything fails in between,
-the writer is over: whether the write happened is only known after the next `open`.
+A write is one transaction. Its answer is sent when it is committed and in the state. If anything fails in between, the
+writer is closed: whether the write succeeded is only known after the next `open`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NOOP: Final = LogRecord(encode_key(LogKey(KeyType.NOOP)), None)
 
 
 def transactional_id(topic: str) -> str:
-    """The same for all groups of instances on a topic, so that two groups fence each other."""
+    """The transactional id, the same for all groups of instances on a topic, so that two groups fence each other."""
     return f"millbeck-schema-registry-{topic}"
 
 
@@ -67,7 +67,7 @@ class Writer:
     async def open(
         cls, environment: Environment, settings: Mapping[str, Value], topic: str, reader: Reader, *, timeout_s: float
     ) -> Self:
-        """Fence the writer before, and read what it has written. Raises `ApiError` or `StoreTimeout`."""
+        """Fence the previous writer, and read its writes. Raises `ApiError` or `StoreTimeout`."""
         writer = cls(environment, settings, topic, reader, timeout_s=timeout_s)
         try:
             await writer._begin()
@@ -93,7 +93,7 @@ class Writer:
         await self._producer.init_transactions(self._timeout_s)
 
     async def _end(self) -> int:
-        """Where uncommitted records end; no transaction of an older leader is open any more."""
+        """The end of the uncommitted records; no transaction of an older leader is open any more."""
         partition = TopicPartition(self._topic, 0)
         async with Consumer(
             {**self._settings, "isolation.level": "read_uncommitted"}, environment=self._environment
@@ -107,7 +107,7 @@ class Writer:
     async def write(self, records: Sequence[LogRecord], *, headers: Sequence[tuple[str, bytes]] = ()) -> int:
         """Write the records in one transaction, and wait until they are in the state; returns the last one's offset.
 
-        Raises `ApiError` or `StoreTimeout`, after which the writer is of no use.
+        Raises `ApiError` or `StoreTimeout`, after which the writer must not be used any more.
         """
         async with asyncio.timeout(self._timeout_s):
             offset = await self._commit(records, headers)

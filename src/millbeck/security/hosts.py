@@ -31,7 +31,7 @@ class Networks:
     """Networks that clients may connect from, such as ``10.0.0.0/8`` or ``2001:db8::/32``, or single addresses."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        """Raises ``ValueError`` for a text that is no network."""
+        """Parse networks; raises ``ValueError`` for a text that is not a network."""
         from ipaddress import ip_network
 
         self._networks: tuple[IPv4Network | IPv6Network, ...] = tuple(ip_network(text.strip()) for text in texts)
@@ -47,7 +47,7 @@ class Networks:
 
 
 def are_networks(texts: Iterable[str]) -> bool:
-    """Whether `Networks` takes these texts."""
+    """Whether these texts are valid for `Networks`."""
     try:
         Networks(texts)
     except ValueError:

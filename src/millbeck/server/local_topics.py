@@ -103,8 +103,8 @@ class LocalTopics:
             del self.by_name[topic.name]
 
     def topic(self, name_or_id: str | Uuid) -> LocalTopic:
-        """Raises UNKNOWN_TOPIC_OR_PARTITION for a name, UNKNOWN_TOPIC_ID for an id, and NOT_LEADER_OR_FOLLOWER for a
-        topic without a replica on this node."""
+        """A topic by name or id. Raises UNKNOWN_TOPIC_OR_PARTITION for an unknown name, UNKNOWN_TOPIC_ID for an unknown
+        id, and NOT_LEADER_OR_FOLLOWER for a topic without a replica on this node."""
         topic = self.by_name.get(name_or_id) if isinstance(name_or_id, str) else self.by_id.get(name_or_id)
         if topic is None:
             raise self.missing(name_or_id)
@@ -126,14 +126,15 @@ class LocalTopics:
         return UnknownTopicOrPartition() if image is None or index not in image.partitions else NotLeaderOrFollower()
 
     def name_of(self, topic_id: Uuid) -> str:
-        """Raises UNKNOWN_TOPIC_ID."""
+        """The name of a topic id. Raises UNKNOWN_TOPIC_ID."""
         topic = self.by_id.get(topic_id) or self.image.topics.with_id(topic_id)
         if topic is None:
             raise UnknownTopicId
         return topic.name
 
     def partition(self, name_or_id: str | Uuid, index: int) -> Partition:
-        """Also raises KAFKA_STORAGE_ERROR when the partition's log is offline or could not be created."""
+        """A local partition. Raises the errors of `topic`, and KAFKA_STORAGE_ERROR when the partition's log is offline
+        or could not be created."""
         return self.partition_of(self.topic(name_or_id), index)
 
     def partition_of(self, topic: LocalTopic, index: int) -> Partition:

@@ -409,7 +409,7 @@ class Node:
         return "".join(self.render_metric_parts())
 
     def render_metric_parts(self, names: Collection[str] | None = None) -> Iterator[str]:
-        """As `Registry.render_parts`."""
+        """Render the metrics, see `Registry.render_parts`."""
         self.registry.advance(int(self._loop.time() * 1000))
         return self.registry.render_parts(names)
 

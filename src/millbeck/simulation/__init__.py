@@ -1,4 +1,4 @@
-"""The simulator: whole nodes in one process, in virtual time, from one seed. `World` is the way in."""
+"""The simulator: whole nodes in one process, in virtual time, from one seed. Start with `World`."""
 
 from millbeck.simulation.environment.options import NetworkOptions, WorldOptions
 from millbeck.simulation.environment.world import SimulationFailed, World

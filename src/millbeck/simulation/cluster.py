@@ -86,7 +86,7 @@ def settings_of(member: SimNode, everybody: list[SimNode], *, voters_in_log: boo
 
 
 def initial_quorum(everybody: list[SimNode]) -> InitialQuorum:
-    """For directories whose metadata log names the voters."""
+    """The initial quorum, for directories whose metadata log contains the voters."""
     return InitialQuorum(
         controllers=tuple(
             InitialController(
@@ -142,7 +142,8 @@ class SimCluster:
         return next(each for each in self.members if each.number == node_id)
 
     def start(self, member: SimNode) -> None:
-        """A node that cannot register or write in time stops, like a real process; it can be started again."""
+        """Start a node. It stops if it cannot register or write in time, like a real process, and can be started
+        again."""
 
         async def main(environment: Environment) -> None:
             settings = settings_of(member, self.members, voters_in_log=self._voters_in_log)

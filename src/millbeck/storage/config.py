@@ -36,7 +36,7 @@ LOG_APPEND_TIME = "LogAppendTime"
 CREATE_TIME = "CreateTime"
 UNLIMITED = -1
 AS_THE_WHOLE_LOG = -2
-"""For ``local.retention.*``: the same limit as ``retention.*``."""
+"""The value of ``local.retention.*`` that means the same limit as ``retention.*``."""
 
 TOPIC = Scope.TOPIC
 _HOUR = HOUR_MS

@@ -98,7 +98,7 @@ class LogDirectory:
         """Future logs: replicas that are being moved here from another directory."""
         self.offline_reason: str | None = None
         self.offline_count = 0
-        """How many logs have gone offline, deliberately or not; it only rises."""
+        """The number of logs that have gone offline, deliberately or not; it never decreases."""
         self.on_flush_wanted: Callable[[Log], None] | None = None
         """Called with a log that must be flushed before it accepts writes again."""
         self.on_damage: Callable[[], None] | None = None

@@ -266,7 +266,7 @@ class FlushState:
 
     @property
     def generation(self) -> int:
-        """How often the log was truncated since it was opened."""
+        """The number of truncations since the log was opened."""
         return self._generation
 
     @property

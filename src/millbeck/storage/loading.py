@@ -143,7 +143,7 @@ class _Loader:
         return segments
 
     def _load_clean(self, segments: list[Segment], recovery_point: int, log_start_offset: int) -> Log:
-        """Raises `CorruptIndex` or `CorruptSegment` when the log needs recovery."""
+        """Load a cleanly closed log. Raises `CorruptIndex` or `CorruptSegment` when it needs recovery."""
         active = segments[-1]
         for segment in segments:
             if not self._has_index_files(segment):

@@ -40,10 +40,10 @@ class OfflineLogDirectory(LogDirectory):
         return {}
 
     def all_opened(self, *, keep: Collection[TopicPartition] = ()) -> None:
-        """No log was opened."""
+        """Do nothing: no log was opened."""
 
     def close(self, *, broker_epoch: int = NO_BROKER_EPOCH) -> bool:
         return False
 
     def abandon(self) -> None:
-        """Nothing was opened or locked."""
+        """Do nothing: nothing was opened or locked."""

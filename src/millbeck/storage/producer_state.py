@@ -117,7 +117,7 @@ class ProducerStateManager:
     def __init__(self) -> None:
         self.producers: dict[int, ProducerStateEntry] = {}
         self.open_transactions: dict[int, int] = {}
-        """Producer id by first offset, in offset order."""
+        """The producer ids of open transactions by first offset, in offset order."""
         self._unreplicated: list[CompletedTransaction] = []
         self._pending: dict[int, ProducerStateEntry] = {}
         self._begun: list[tuple[int, int]] = []

@@ -27,7 +27,7 @@ class MetaProperties:
 
 
 def read_meta_properties(files: Files, directory: str) -> MetaProperties | None:
-    """None when the directory was never formatted. Raises `MetaPropertiesError`."""
+    """Read meta.properties; None when the directory was never formatted. Raises `MetaPropertiesError`."""
     content = read_file(files, f"{directory}/{FILE_NAME}", _SIZE_BYTES_MAX)
     if content is None:
         return None

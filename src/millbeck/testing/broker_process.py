@@ -28,7 +28,7 @@ STOP_SECONDS_MAX: Final = 30.0
 _MEMORY: Final = "/dev/shm"
 _PACKAGES: Final = str(Path(__file__).resolve().parents[2])
 _ENTRY: Final = "import sys; sys.path.append(sys.argv.pop(1)); from millbeck.testing.child import main; main()"
-"""Imports this package from where the parent found it, installed or not."""
+"""The code of the child, which imports this package from the parent's path, installed or not."""
 
 
 class BrokerFailed(RuntimeError):
@@ -76,7 +76,7 @@ class Broker:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start the node and wait until it serves; raises `BrokerFailed`."""
+        """Start the node and wait until it is ready; raises `BrokerFailed`."""
         if not self.is_running:
             self.launch()
             self.wait_until_ready()
@@ -107,7 +107,7 @@ class Broker:
         )
 
     def wait_until_ready(self) -> None:
-        """Wait until a launched node serves; raises `BrokerFailed`."""
+        """Wait until a launched node is ready; raises `BrokerFailed`."""
         assert self._process is not None, "the node was not launched"
         if self._is_ready:
             return

@@ -46,7 +46,7 @@ class BrokerProcessConfig:
     cluster_id: str | None = None
     """The cluster id for formatting a new directory; None generates one."""
     is_secure: bool = False
-    """With TLS, logins and ACLs; the parent reads the users' passwords from the directory."""
+    """Whether the node uses TLS, SASL and ACLs; the parent reads the users' passwords from the directory."""
 
     @property
     def log_directory(self) -> str:

@@ -1,6 +1,6 @@
 """A cluster of nodes in child processes, for tests of code that uses Kafka.
 
-Each node has both roles. They are started together, since none serves before a majority runs; after that each can be
+Each node has both roles. They are started together, since none is ready before a majority runs; after that each can be
 stopped, killed, paused and restarted.
 """
 
@@ -43,7 +43,7 @@ class Cluster:
         return self.nodes[node_id - 1]
 
     def start(self) -> None:
-        """Start all nodes that do not run, and wait until they serve; raises `BrokerFailed`."""
+        """Start all nodes that do not run, and wait until they are ready; raises `BrokerFailed`."""
         if self.nodes[0].cluster_id is None:
             self._format()
         for node in self.nodes:

@@ -62,7 +62,7 @@ class KafkaContainer:
         return HOST
 
     def get_exposed_port(self, port: int) -> int:
-        """The port of the node, whichever port of the container is asked for."""
+        """The port of the node, whatever container port is requested."""
         return self.broker.port
 
     def get_logs(self) -> tuple[bytes, bytes]:
@@ -71,7 +71,7 @@ class KafkaContainer:
 
     @property
     def broker(self) -> Broker:
-        """The node, to kill, pause and restart it, which a container cannot."""
+        """The node, for operations that a container does not have: kill, pause and restart."""
         if self._broker is None:
             raise RuntimeError("the container is not running: call start() or use it in a with block")
         return self._broker

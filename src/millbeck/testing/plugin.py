@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from millbeck.testing.topology_driver import TopologyTestDriver
 
 TOPIC_NAME_MAX: Final = 200
-"""Kafka allows 249 characters."""
+"""The maximum length of a topic name in Kafka."""
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -17,7 +17,7 @@ READY: Final = "listening on "
 
 
 class RegistryFailed(RuntimeError):
-    """The registry did not start; the message says why."""
+    """The registry did not start; the message has the reason."""
 
 
 @contextmanager

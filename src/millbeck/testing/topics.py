@@ -22,12 +22,12 @@ from millbeck.wire.messages.topics import (
 TIMEOUT_SECONDS: Final = 30.0
 CREATE_TOPICS: Final = (19, 7)
 DELETE_TOPICS: Final = (20, 6)
-"""API key and version: the node is of the same release."""
+"""API keys and versions, which are fixed because the node is of the same release."""
 _LENGTH: Final = Struct(">i")
 
 
 def create_topic(bootstrap: str, name: str, *, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
-    """Raises `ApiError` or ``OSError``."""
+    """Create a topic. Delete a topic. Raises `ApiError` or ``OSError``."""
     topic = CreatableTopic(
         name=name,
         num_partitions=partitions,

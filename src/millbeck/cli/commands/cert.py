@@ -162,7 +162,12 @@ def create(
 @command.command("renew")
 @click.argument("files", nargs=-1, required=True, metavar="FILE…", type=FILE)
 @click.option("--days", type=click.IntRange(1, 36_500), help="How long it is valid.  [default: as long as before]")
-@click.option("--if-days-left", type=click.IntRange(0), metavar="N", help="Only if it ends in less than N days.")
+@click.option(
+    "--if-days-left",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Renew only if the certificate expires in less than N days.",
+)
 @authority_options
 def renew(
     files: tuple[str, ...], days: int | None, if_days_left: int | None, directory: str, ca_password: str | None

@@ -15,7 +15,7 @@ _OF_CONTROLLERS: Final = frozenset((52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 
 
 
 def broker_lines(node: NodeDescription, ranges: Mapping[int, tuple[int, int]]) -> list[str]:
-    """One broker: every API that a broker can have, in the order of their keys.
+    """The lines of one broker: every API that a broker can serve, in the order of their keys.
 
     ``usable`` is the version that a client of the same release would choose.
     """

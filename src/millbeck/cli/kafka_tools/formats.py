@@ -29,7 +29,7 @@ _ENTITIES: Final = {
     "broker-loggers": "broker-logger",
 }
 _SOURCES: Final = {8: "DYNAMIC_GROUP_CONFIG", 7: "DYNAMIC_CLIENT_METRICS_CONFIG"}
-"""Kafka's names of sources that differ from ours."""
+"""Kafka's names of config sources that differ from millbeck's."""
 
 
 def print_table(rows: Iterable[Mapping[str, object]], columns: Mapping[str, str], *, always: bool = True) -> None:

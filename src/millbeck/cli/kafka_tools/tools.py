@@ -16,7 +16,7 @@ SERVER_OR_CONTROLLER: Final = ("--bootstrap-server", "--bootstrap-controller")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """How the command line of one of Kafka's tools differs from that of a millbeck command."""
+    """The differences between the command line of one of Kafka's tools and that of a millbeck command."""
 
     command: tuple[str, ...]
     """The millbeck command, such as ``("perf", "produce")``."""

@@ -31,12 +31,12 @@ from millbeck.storage.properties import MetaPropertiesError
 LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s (%(name)s)"
 
 Started = Callable[[Node], Awaitable[bool]]
-"""Called when the node serves; returning False stops it."""
+"""Called when the node is ready; returning False stops it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorHints:
-    """What a user can do about the most common startup failures."""
+    """Remedies for the most common startup failures."""
 
     port_in_use: str
     address: str
@@ -85,7 +85,7 @@ def run_node(
 
 
 def check_address(host: str, port: int, advice: ErrorHints) -> None:
-    """Raises `click.ClickException` if the node cannot listen there."""
+    """Check an address; raises `click.ClickException` if the node cannot listen on it."""
     try:
         check_port_is_free(host, port)
     except PortUnusable as error:

@@ -1,4 +1,4 @@
-"""What the data directory of ``millbeck up`` holds already, and whether that is what was asked for."""
+"""Checks whether the data directory of ``millbeck up`` matches the requested nodes."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def secure_cluster_screen(host: str, answers: Sequence[dict[str, int]], *, data:
 
 
 def _secured(address: str, data: str, *, is_memory: bool) -> list[str]:
-    """Where the files for clients are, and lines that use them."""
+    """The directory of the files for clients, and example commands that use them."""
     lost = ["                 in memory, lost on exit"] if is_memory else []
     return [
         f"    data         {data}",

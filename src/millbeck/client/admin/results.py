@@ -104,7 +104,7 @@ class TopicListing:
 class PartitionDescription:
     partition: int
     leader_id: int
-    """-1 if the partition has no leader."""
+    """The node id of the leader; -1 if there is none."""
     leader_epoch: int
     replicas: tuple[int, ...]
     in_sync: tuple[int, ...]
@@ -195,11 +195,11 @@ class MemberDescription:
     client_id: str
     host: str
     assignment: tuple[TopicPartition, ...]
-    """Empty if the group does not use the consumer protocol type."""
+    """The assigned partitions; empty if the group does not use the consumer protocol type."""
     metadata: bytes
     assignment_bytes: bytes
     epoch: int | None = None
-    """None in classic groups."""
+    """The member epoch; None in classic groups."""
     target_assignment: tuple[TopicPartition, ...] | None = None
     """The target assignment; None in classic groups."""
     uses_classic_protocol: bool = True
@@ -232,7 +232,7 @@ class GroupOffset:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedOffset:
     offset: int
-    """-1 if no record has a timestamp that late."""
+    """The offset; -1 if no record has a timestamp that late."""
     timestamp: int
     leader_epoch: int
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
 
 Tasks = Mapping[str, tuple[int, ...]]
-"""Partitions by id of the subtopology."""
+"""Tasks: the partitions by subtopology id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,7 +99,8 @@ class RoundRobinAssignor:
 
 
 class StickyAssignor:
-    """As balanced as possible, then as few moves as possible. Members report owned partitions in their user data."""
+    """Balances partitions as evenly as possible, then with as few moves as possible. Members report owned partitions in
+    their user data."""
 
     name = "sticky"
     is_cooperative = False

@@ -69,7 +69,7 @@ class ConsumerMembership:
         self.group_id = config.group_id
         self.member_id = _new_member_id(cluster)
         self.generation = NO_EPOCH
-        """The member epoch, which offset commits carry."""
+        """The member epoch, which is sent in offset commits."""
         self.needs_join = False
         self.is_lost = False
         self.failure: ApiError | None = None
@@ -88,7 +88,7 @@ class ConsumerMembership:
         self._assigned: list[TopicPartition] | None = None
         """The newest assignment from a response, not yet taken over by the consumer."""
         self._is_full = True
-        """The next request must carry all fields."""
+        """Whether the next request must contain all fields."""
         self._told_owned: list[TopicPartition] | None = None
         self._told_topics: tuple[list[str], str | None] | None = None
         self._interval_s = config.heartbeat_interval_ms / 1000

@@ -65,7 +65,7 @@ _LOOK_SECONDS: Final = 1.0
 """Interval for checking whether partitions have leaders, while no records arrive."""
 _NAMED_MAX: Final = 10
 _RUN_RECORDS_MAX: Final = 500
-"""How many records ``async for`` takes of a partition before the next one has its turn."""
+"""The number of records that ``async for`` takes from one partition before it continues with the next one."""
 
 
 class OffsetAndTimestamp(NamedTuple):
@@ -408,7 +408,7 @@ class Consumer(LoopBound, Generic[K, V]):
                 self._run = None
 
     async def _take_when_there(self, take: Callable[[], T | None], timeout_s: float) -> T | None:
-        """What ``take`` finds, as soon as it finds something; None after ``timeout_s``, or when the consumer closes."""
+        """Wait until ``take`` returns a result; None after ``timeout_s``, or when the consumer closes."""
         if asyncio._get_running_loop() is not self._bound_to:
             self._enter()
         self._check_open()

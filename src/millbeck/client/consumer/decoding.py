@@ -1,4 +1,4 @@
-"""What happens to a record between the log and the program: deserializers and interceptors."""
+"""Decoding of records for the program: deserializers and interceptors."""
 
 from __future__ import annotations
 

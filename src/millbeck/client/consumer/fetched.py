@@ -64,7 +64,8 @@ class CompletedFetch:
         return len(self._data) - self._place
 
     def skip_to_end(self) -> int:
-        """Only find the end of the last complete batch: the offset to fetch next. Raises `CorruptMessage`."""
+        """Skip all batches: only find the end of the last complete one, which is the offset to fetch next. Raises
+        `CorruptMessage`."""
         offset, place = self.next_offset, self._place
         while len(self._data) - place >= HEADER_SIZE:
             header = read_header(self._data, place)

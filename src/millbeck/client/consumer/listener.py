@@ -1,4 +1,4 @@
-"""What a consumer tells the program of its partitions: a `RebalanceListener`, or single callbacks."""
+"""The consumer's rebalance callbacks: a `RebalanceListener`, or single functions."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class JoinResult(NamedTuple):
 
     partitions: list[TopicPartition]
     assignor: Assignor | None
-    """None if the broker assigned."""
+    """The assignor that the group chose; None if the broker assigned."""
 
 
 class ClassicGroupMembership:

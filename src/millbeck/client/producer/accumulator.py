@@ -22,7 +22,7 @@ _RECORD_OVERHEAD_MAX: Final = 36
 """Upper bound for the length, attributes, deltas and the lengths of key, value and headers of a record."""
 _HEADER_OVERHEAD_MAX: Final = 10
 KEPT_OVERHEAD: Final = 420
-"""What a record takes here beside its bytes: its future, the metadata it completes with, its pieces in the batch."""
+"""The memory of a record beside its bytes: its future, the metadata it completes with, its parts in the batch."""
 
 
 def record_size_max(key: bytes | None, value: bytes | None, headers: tuple[Header, ...]) -> int:

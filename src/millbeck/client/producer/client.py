@@ -350,7 +350,7 @@ class Producer(LoopBound, Generic[K, V]):
         await self.transactions.add_offsets(group_id, committer or Committer(), offsets, self._block_s(timeout_s))
 
     async def commit_transaction(self, timeout_s: float | None = None) -> None:
-        """Raises if a record of the transaction was not stored: then it can only be aborted."""
+        """Commit the transaction. Raises if one of its records was not stored: then it can only be aborted."""
         await self.flush()
         await self.transactions.end(is_committed=True, timeout_s=self._block_s(timeout_s))
 

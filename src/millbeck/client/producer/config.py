@@ -155,7 +155,7 @@ class ProducerConfig(ClientConfig):
         True,
         scope=CLIENT,
         importance=Importance.LOW,
-        doc="Records without a key go less often to partitions with a long queue of batches.",
+        doc="Whether records without a key are sent less often to partitions with a long queue of batches.",
     )
     partitioner_availability_timeout_ms = option(
         "partitioner.availability.timeout.ms",

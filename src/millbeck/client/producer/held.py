@@ -14,7 +14,7 @@ from millbeck.client.producer.record import EncodedRecord
 from millbeck.kernel.errors import ApiError
 
 Held = tuple[EncodedRecord, int, RecordFuture]
-"""A record, its size and its future."""
+"""A waiting record, with its size and its future."""
 
 
 class HeldRecords:

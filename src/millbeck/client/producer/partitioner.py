@@ -27,7 +27,7 @@ class Partitioner(Protocol):
 
 
 class ProducerLoad(Protocol):
-    """What a partitioner may know of the producer."""
+    """The part of the producer that a partitioner may use."""
 
     def queue_length(self, partition: TopicPartition) -> int:
         """The batches of a partition that wait to be sent."""
@@ -78,7 +78,7 @@ class DefaultPartitioner:
         return self._weighted(candidates, lengths)
 
     def _weighted(self, candidates: list[int], lengths: list[int]) -> int:
-        """One of them; the weight of each is by how much its queue is shorter than the longest, plus one."""
+        """Choose one at random; its weight is the difference between the longest queue and its own, plus one."""
         longest = max(lengths) + 1
         drawn = self._randomness.below(sum(longest - length for length in lengths))
         for number, length in zip(candidates, lengths, strict=True):

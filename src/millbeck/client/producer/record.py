@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ProducerRecord(NamedTuple, Generic[K, V]):
-    """What `Producer.send` was given. ``partition`` None leaves the choice to the partitioner."""
+    """The arguments of `Producer.send`. With ``partition`` None the partitioner chooses."""
 
     topic: str
     value: V | None = None

@@ -65,7 +65,7 @@ class Transaction(Generic[K, V]):
         timestamp: int | None = None,
         headers: Iterable[Header] = (),
     ) -> RecordMetadata:
-        """As `Producer.send`. Its record becomes visible with the commit."""
+        """Like `Producer.send`; the record becomes visible with the commit."""
         return await self._producer.send(topic, value, key, partition=partition, timestamp=timestamp, headers=headers)
 
     def send_nowait(
@@ -78,7 +78,7 @@ class Transaction(Generic[K, V]):
         timestamp: int | None = None,
         headers: Iterable[Header] = (),
     ) -> RecordFuture:
-        """As `Producer.send_nowait`; the commit waits for it."""
+        """Like `Producer.send_nowait`; the commit waits for the record."""
         return self._producer.send_nowait(topic, value, key, partition=partition, timestamp=timestamp, headers=headers)
 
     async def send_offsets(

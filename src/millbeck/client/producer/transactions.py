@@ -130,7 +130,7 @@ class Transactions:
         self._wanted: dict[TopicPartition, None] = {}
         self._adding: asyncio.Task[None] | None = None
         self._has_begun = False
-        """Whether a broker may know the open transaction."""
+        """Whether a broker may have records of the open transaction."""
         self._has_gap = False
         self.prepared: PreparedState | None = None
         """The prepared transaction that waits for its decision."""

@@ -8,7 +8,7 @@ class SchemaError(Exception):
 
 
 class UnknownSchema(SchemaError):
-    """A registry has no schema with this id, or none for this subject."""
+    """The registry has no schema with this id, or none for this subject."""
 
 
 class SchemaInvalid(SchemaError):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 PROTOBUF_FOLDER: Final = "google/protobuf/"
-"""Files in it come with protoc."""
+"""The import prefix of files that come with protoc."""
 _TYPES_FOLDER: Final = "google/type/"
 _META: Final = """syntax = "proto3";
 package confluent;

@@ -25,7 +25,7 @@ _IMPORT_MODIFIERS: Final = ("public", "weak", "option")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtoLimits:
-    """What a .proto, and what its compilation, may be."""
+    """The limits of a .proto file and its compilation."""
 
     text_length_max: int = 1024 * 1024
     depth_max: int = 100
@@ -74,7 +74,7 @@ def _is_import(before: list[str]) -> bool:
 
 
 def check_import_name(name: str, limits: ProtoLimits) -> None:
-    """Raises `SchemaInvalid` unless the name is a relative path of a file."""
+    """Check an import name; raises `SchemaInvalid` unless it is a relative path of a file."""
     parts = name.split("/")
     if len(name) > limits.name_length_max or not all(
         0 < len(part) < 256 and part not in (".", "..") and part.isprintable() and "\\" not in part for part in parts

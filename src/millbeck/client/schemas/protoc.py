@@ -47,7 +47,7 @@ def compiled(text: str, imports: Iterable[tuple[str, str]] = (), limits: ProtoLi
 
 
 def _files(text: str, imports: dict[str, str], limits: ProtoLimits) -> dict[str, str]:
-    """By name, the files that the text needs, itself last."""
+    """The files that the text needs, by name; the text itself is last."""
     main = MAIN_FILE
     while main in imports:
         main = f"_{main}"
@@ -91,7 +91,7 @@ def _done(command: list[str], limits: ProtoLimits) -> subprocess.CompletedProces
 
 
 def protoc() -> str:
-    """Where protoc is; raises `SchemaError`."""
+    """The path of protoc; raises `SchemaError`."""
     # pip installs protoc beside the running Python; prefer that one to the PATH.
     found = shutil.which("protoc", path=str(Path(sys.executable).parent)) or shutil.which("protoc")
     if found is None:

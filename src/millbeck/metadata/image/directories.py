@@ -7,11 +7,11 @@ from typing import Final
 from millbeck.kernel.ids import Uuid
 
 MIGRATING_DIRECTORY: Final[Uuid] = bytes(16)
-"""Unknown: written before directories were tracked."""
+"""The id of an unknown directory, in records written before directories were tracked."""
 UNASSIGNED_DIRECTORY: Final[Uuid] = bytes(15) + b"\x01"
-"""Unassigned: the broker will choose a directory and report it."""
+"""The id of an unassigned directory: the broker will choose one and report it."""
 LOST_DIRECTORY: Final[Uuid] = bytes(15) + b"\x02"
-"""Lost: some offline directory of that broker."""
+"""The id of a lost directory: an offline directory of the broker."""
 
 _RESERVED_COUNT: Final = 100
 

@@ -204,7 +204,7 @@ class AvroReader:
         self._change = _union_to_members(reader.shape)
 
     def read(self, record: bytes) -> Any:
-        """Raises `BadRecord`."""
+        """Decode one record. Encode one record. Raises `BadRecord`."""
         stream = BytesIO(record)
         try:
             value = fastavro.schemaless_reader(stream, self._writer, self._reader)

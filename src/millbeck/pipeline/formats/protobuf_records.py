@@ -88,7 +88,7 @@ class ProtobufReader:
         self._to_value = _reading_message(message)
 
     def read(self, record: bytes) -> Any:
-        """Raises `BadRecord`."""
+        """Decode one record. Encode one record. Raises `BadRecord`."""
         try:
             return self._to_value(self._class.FromString(record))
         except (DecodeError, OverflowError, ValueError) as error:

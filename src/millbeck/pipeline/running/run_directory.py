@@ -20,7 +20,7 @@ from typing import IO, Any, Final
 from millbeck.pipeline.errors import AlreadyRunning
 
 _LOOKS_SECONDS_MAX: Final = 0.5
-"""How long to retry the lock: a process that only checks it holds it for a moment."""
+"""The time for which taking the lock is retried, because a process that only checks it holds it for a moment."""
 
 
 def runs_directory(environ: Mapping[str, str] | None = None) -> Path:

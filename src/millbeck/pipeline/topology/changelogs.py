@@ -24,7 +24,7 @@ _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 def changelog_of(application: str, store: str) -> str:
-    """Raises `TopologyError` for a name that is not a valid topic name."""
+    """The changelog topic of a store. Raises `TopologyError` if its name is not a valid topic name."""
     name = f"{application}-{store}-changelog"
     if not _TOPIC.fullmatch(name):
         raise TopologyError(f"the store {store!r} cannot be published: {name!r} is not a valid topic name")

@@ -151,7 +151,8 @@ class Stream:
     # Joins
 
     def join(self, other: Joinable, joiner: JoinFunction, **options: Any) -> Stream:
-        """With a stream (``window=sliding_join(...)``), a table, or a global table (``key=`` says what to look up).
+        """Join with a stream (``window=sliding_join(...)``), a table, or a global table (``key=`` is the key to look
+        up).
 
         ``joiner`` gets both values as columns.
         """

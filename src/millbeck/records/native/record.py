@@ -25,7 +25,7 @@ class RecordSource:
         self.partition: Final = partition
         self.leader_epoch: Final = leader_epoch
         self.timestamp_type: Final = timestamp_type
-        """0: CreateTime, 1: LogAppendTime."""
+        """The timestamp type: 0 CreateTime, 1 LogAppendTime."""
 
 
 NOWHERE: Final = RecordSource("", -1)

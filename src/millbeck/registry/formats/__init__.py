@@ -1,6 +1,6 @@
-"""Schema formats: what a text means, its forms, and whether one schema reads what another has written.
+"""Schema formats: parsing, text forms, and compatibility of schemas.
 
-interface            what the registry asks of a format
+interface            the interface between the registry and a format
 avro                 Avro's types, parsed from JSON
 avro_text            Avro's types as text: canonical, normalised, resolved
 avro_compatibility   Avro's resolution rules (reader and writer)

@@ -52,7 +52,7 @@ class Assumptions:
         return self._results[pair]
 
     def step(self, count: int = 1) -> None:
-        """Raises `SchemaTooLarge` after too many."""
+        """Count a step; raises `SchemaTooLarge` after too many."""
         self._steps += count
         if self._steps > self._steps_max:
             raise SchemaTooLarge(f"comparing the schemas takes more than {self._steps_max} steps")

@@ -1,9 +1,9 @@
 """Avro schemas: the types of the specification, parsed from JSON with all its rules on names, unions and defaults.
 
-A named type is one object, wherever it is used, so types may be cyclic. Every name is full here; what was written in
-which namespace matters only to the text (`avro_text`). Properties that the specification does not define, documentation
-and logical types are kept and printed again, and take no part in resolution: who reads a decimal of another scale gets
-its bytes, as with the other implementations.
+A named type is one object wherever it is used, so types may be cyclic. All names are full names here; the namespace in
+which they were written matters only for the text (`avro_text`). Properties that the specification does not define,
+documentation and logical types are kept and printed again, and take no part in resolution: a reader of a decimal with
+another scale gets its bytes, as in other implementations.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ORDERS: Final = ("ascending", "descending", "ignore")
 _INT: Final = range(-(2**31), 2**31)
 _LONG: Final = range(-(2**63), 2**63)
 MISSING: Final = object()
-"""Stands for a default that is not there: null is a default too."""
+"""Marks a missing default, since null is a valid default."""
 
 
 @dataclass(slots=True, eq=False)
@@ -55,7 +55,7 @@ class Union:
 
 @dataclass(slots=True, eq=False)
 class Named:
-    """What record, enum and fixed have in common."""
+    """The common part of record, enum and fixed types."""
 
     name: str
     kind: str
@@ -119,7 +119,7 @@ class AvroSchema:
         try:
             return text_of(self, form)
         except RecursionError:
-            raise SchemaTooLarge("the schema is nested too deeply when its references are put in") from None
+            raise SchemaTooLarge("the schema is nested too deeply when its references are resolved") from None
 
     def problems_reading(
         self, writer: AvroSchema, roles: Roles, policy: Policy = Policy.STRICT
@@ -185,7 +185,7 @@ class _Parser:
         if isinstance(kind, dict | list):
             return self.parse(kind, namespace, f"{path}/type", depth + 1)
         if not isinstance(kind, str):
-            raise _invalid(path, "a type has no type" if kind is None else f"{_shown(kind)} is not a type")
+            raise _invalid(path, "a type has no member type" if kind is None else f"{_shown(kind)} is not a type")
         match kind:
             case "record" | "error":
                 return self._record(node, namespace, path, depth)
@@ -281,7 +281,7 @@ class _Parser:
             for index, made in enumerate(record.fields):
                 if made.has_default and not _fits(made.default, made.type):
                     given = f'the default of field "{made.name}" is {_shown(made.default)}'
-                    raise _invalid(f"{path}/fields/{index}", f"{given}, which is no {_called(made.type)}")
+                    raise _invalid(f"{path}/fields/{index}", f"{given}, which is not a valid {_called(made.type)}")
         return record
 
     def _field(self, node: Any, namespace: str, path: str, depth: int) -> Field:
@@ -293,7 +293,7 @@ class _Parser:
         made = self.parse(_member(node, "type", path), namespace, f"{path}/type", depth + 1)
         order = node.get("order", "ascending")
         if order not in _ORDERS:
-            raise _invalid(path, f"the order of a field is one of {', '.join(_ORDERS)}")
+            raise _invalid(path, f"the order of a field must be one of {', '.join(_ORDERS)}")
         doc = node.get("doc")
         return Field(
             name,
@@ -326,7 +326,7 @@ class _Parser:
         name, aliases, doc = self._head(node, namespace, path)
         size = _member(node, "size", path)
         if not isinstance(size, int) or isinstance(size, bool) or size not in _INT or size < 0:
-            raise _invalid(path, "the size of a fixed is a number of bytes")
+            raise _invalid(path, "the size of a fixed must be a number of bytes")
         others = _others(node, "type", "name", "namespace", "aliases", "doc", "size")
         made = Fixed(name, "fixed", aliases, doc, others, size)
         self._define(made, path)
@@ -368,7 +368,7 @@ def _others(node: Json, *known: str) -> Json:
 
 
 def _fits(value: Any, made: AvroType) -> bool:
-    """Whether a default is a value of its type. Depth is bounded by that of the value."""
+    """Whether a default is a value of its type. The recursion is bounded by the depth of the value."""
     match made:
         case Union():
             return any(_fits(value, branch) for branch in made.branches)
@@ -404,7 +404,7 @@ def _is_bytes(value: Any) -> bool:
 
 
 def named_types(root: AvroType) -> Iterator[Record | EnumType | Fixed]:
-    """Every named type that is used, once."""
+    """All named types that are used, each once."""
     seen: dict[str, None] = {}
     pending = [root]
     while pending:

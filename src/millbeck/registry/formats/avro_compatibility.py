@@ -1,7 +1,9 @@
-"""Whether one Avro schema reads what another has written: schema resolution, as the specification has it.
+"""Avro compatibility: whether a reader's schema can read data of a writer's schema, by the specification's schema
+resolution.
 
-Each rule of the section "Schema Resolution" is one branch here. Two named types are compared once, however often they
-meet.
+Each rule of the section "Schema Resolution" is one branch here. Two named types are compared only once. While a pair is
+being compared it counts as readable, so that recursive types terminate; if it turns out not to be readable, everything
+is compared again with that result.
 
 Names of records, enums and fixed types are compared without their namespace, and the reader's aliases count, as the
 specification says.
@@ -23,12 +25,12 @@ _PROMOTIONS: Final = {
     "string": ("bytes",),
     "bytes": ("string",),
 }
-"""By the writer's type, what a reader may have instead."""
+"""The wider types that a reader may use, by the writer's type."""
 PROBLEMS_MAX: Final = 50
 
 
 def problems_reading(reader: AvroType, writer: AvroType, roles: Roles) -> list[Incompatibility]:
-    """Why the reader cannot read what the writer has written, at most `PROBLEMS_MAX` reasons; empty if it can."""
+    """The reasons why the reader cannot read the writer's data, at most `PROBLEMS_MAX`; empty if it can."""
     try:
         return _Resolution(roles).resolve(reader, writer)[:PROBLEMS_MAX]
     except RecursionError:
@@ -69,7 +71,7 @@ class _Resolution:
         return [self._type_mismatch(reader, writer, path)]
 
     def _writer_union(self, reader: AvroType, writer: Union, path: str) -> list[Incompatibility]:
-        """Every branch may have been written, so every branch must be readable."""
+        """Compare a writer's union: every branch may have been written, so every branch must be readable."""
         problems: list[Incompatibility] = []
         for branch in writer.branches:
             found = self.compare(reader, branch, path)

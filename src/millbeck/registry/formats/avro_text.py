@@ -1,4 +1,4 @@
-"""Avro types as text.
+"""Text forms of Avro types.
 
 The canonical form has the members in the order in which Avro's Java library prints them, names relative to the
 namespace around them, and no spaces: that is what Confluent's registry stores, so the same schema gets the same text,

@@ -1,4 +1,4 @@
-"""What the registry asks of a schema format."""
+"""The interface of a schema format."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import NamedTuple, Protocol, Self
 
 
 class Form(Enum):
-    """The forms in which a schema's text is asked for."""
+    """The forms of a schema's text."""
 
     CANONICAL = "canonical"
-    """As it is stored: the same for texts that differ only in their layout."""
+    """The stored form: equal for texts that differ only in their layout."""
     NORMALIZED = "normalized"
-    """The same for texts that also differ in order and spelling that means nothing."""
+    """The normalised form: equal also for texts that differ in insignificant order and spelling."""
     COMPARED = "compared"
     """Equal for two texts that count as one schema, however they are spelled."""
     RESOLVED = "resolved"
-    """With the referenced schemas inside."""
+    """The form with the referenced schemas included."""
     SERIALIZED = "serialized"
-    """Protobuf: the descriptor of the file, in base64."""
+    """The serialized form of Protobuf: the descriptor of the file, in base64."""
 
 
 class Imported(NamedTuple):
-    """A referenced schema, ``name`` being how the text that refers to it names it."""
+    """A referenced schema; ``name`` is its name in the text that refers to it."""
 
     name: str
     text: str
@@ -32,26 +32,26 @@ class Imported(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a schema may be, checked before work is done on it."""
+    """Limits of a schema, checked before it is processed."""
 
     text_length_max: int = 1024 * 1024
     depth_max: int = 100
     name_length_max: int = 1000
     reference_count_max: int = 1000
     piece_count_max: int = 100_000
-    """Types, fields and symbols, those of referenced schemas included."""
+    """The maximum number of types, fields and symbols, including those of referenced schemas."""
 
 
 class Incompatibility(NamedTuple):
-    """One reason why a reader cannot read what a writer has written."""
+    """One reason why a reader cannot read a writer's data."""
 
     kind: str
     path: str
-    """Where in the reader's schema, as a JSON pointer."""
+    """The place in the reader's schema, as a JSON pointer."""
     sentence: str
-    """What differs and what would be accepted."""
+    """The difference, and what would be accepted."""
     detail: str
-    """The piece that differs."""
+    """The part that differs."""
 
     def __str__(self) -> str:
         return (
@@ -61,7 +61,7 @@ class Incompatibility(NamedTuple):
 
 
 class Roles(NamedTuple):
-    """How messages call the two schemas that are compared."""
+    """The names of the two compared schemas in messages."""
 
     reader: str
     writer: str
@@ -72,7 +72,7 @@ OLD_READS_NEW = Roles("old", "new")
 
 
 class Policy(Enum):
-    """How strictly schemas are compared: the setting ``compatibilityPolicy``."""
+    """The strictness of comparisons: the setting ``compatibilityPolicy``."""
 
     STRICT = "STRICT"
     LENIENT = "LENIENT"
@@ -84,16 +84,16 @@ class ParsedSchema(Protocol):
         """The text in a form; a form that the format does not have is the text as it is stored."""
 
     def problems_reading(self, writer: Self, roles: Roles, policy: Policy = Policy.STRICT) -> list[Incompatibility]:
-        """Why this schema, as a reader's, cannot read what ``writer`` has written; empty if it can."""
+        """The reasons why this schema cannot read data written with ``writer``; empty if it can."""
 
 
 class SchemaFormat(Protocol):
     name: str
-    """Its ``schemaType``."""
+    """The format's ``schemaType``."""
 
     def parse(self, text: str, imported: Sequence[Imported], *, is_new: bool = True) -> ParsedSchema:
-        """Raises `InvalidSchema` or `SchemaTooLarge`.
+        """Parse a schema. Raises `InvalidSchema` or `SchemaTooLarge`.
 
-        A schema that is not new was accepted by some release, here or elsewhere: mistakes that do not keep it from
-        being used are let pass.
+        A schema that is already registered was accepted by some implementation: mistakes that do not prevent its use
+        are tolerated.
         """

@@ -1,7 +1,7 @@
 """The registry over HTTP, with the routes, bodies and error codes of Confluent's registry.
 
-    calls         the declaration of a call; routing and OpenAPI are made from it
-    requests      one request, read and checked
+    calls         the declaration of a call; routing and OpenAPI are derived from it
+    requests      parsing and validation of one request
     schemas, subjects, settings
                   the calls
     forwarding    sends a request to the leader

@@ -1,7 +1,7 @@
-"""The ASGI application: finds the call of a request, forwards writes to the leader, and answers.
+"""The ASGI application: routes requests, forwards writes to the leader, and sends responses.
 
 Paths are matched by their undecoded segments, since a subject may have a slash in it. ``/contexts/.lab/subjects/a`` is
-``/subjects/:.lab:a``. A request by id without parameters is answered from bytes that were made before, as long as the
+``/subjects/:.lab:a``. A request by id without parameters is answered from a cache of encoded responses, as long as the
 log has not grown.
 """
 
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 CALLS: Final = (*schemas.CALLS.declared, *subjects.CALLS.declared, *settings.CALLS.declared)
 SEEN_SECONDS: Final = 1.0
-"""How long a read waits for the offset that it must have seen."""
+"""The maximum time that a read waits for the offset it requires."""
 READY_MAX: Final = 10_000
 _START_LOOK_SECONDS: Final = 0.02
 _JSON: Final = "application/json"
@@ -61,9 +61,9 @@ class RegistryApp:
     def __init__(
         self, *, body_bytes_max: int = 4 * 1024 * 1024, forward_timeout_s: float = 30.0, start_timeout_s: float = 0.0
     ) -> None:
-        """Requests that come before the log is read wait for ``start_timeout_s``."""
+        """Requests that arrive before the log is read wait for at most ``start_timeout_s``."""
         self.service: SchemaService | None = None
-        """None while the log is being read at start."""
+        """The service; None while the log is being read at start."""
         self.metrics = Metrics(self)
         self.last_request_s = 0.0
         self._body_bytes_max = body_bytes_max
@@ -209,10 +209,10 @@ def _path(http: HttpRequest) -> str:
 
 
 def _find(method: str, path: str, calls: Iterable[Call] = CALLS) -> tuple[Call, dict[str, str], str]:
-    """The call of a path, its variables, and the context that the path begins with."""
+    """The call for a path, the path's variables, and its context prefix."""
     segments = [segment for segment in path.split("/") if segment]
     if segments[:1] == ["associations"]:
-        raise HttpError(404, "Not Found: this registry has no associations of subjects")
+        raise HttpError(404, "Not Found: this registry does not support associations of subjects")
     context = DEFAULT_CONTEXT
     if segments[:1] == ["contexts"] and len(segments) > 2:
         context, segments = normal_context(unquote(segments[1])), segments[2:]

@@ -1,4 +1,4 @@
-"""The declaration of a call: method, path, parameters and what it is for. Routing and OpenAPI are made from it."""
+"""The declaration of a call: method, path, parameters and description. Routing and OpenAPI are derived from it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NUMBER: Final = "integer"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``offset`` is that of the write; ``text`` is sent as it is instead of JSON."""
+    """The answer of a call. ``offset`` is the offset of the write; ``text`` is sent instead of JSON."""
 
     content: Any = None
     offset: int | None = None
@@ -29,7 +29,7 @@ class Answer:
 class Call:
     method: str
     path: str
-    """With its variables in braces."""
+    """The path, with variables in braces."""
     summary: str
     handler: Handler
     parameters: dict[str, str]
@@ -37,7 +37,7 @@ class Call:
     body: dict[str, str] | None
     """The members of the body and their types; None without a body."""
     writes: bool
-    """Whether the leader answers it."""
+    """Whether only the leader answers it."""
 
     @property
     def segments(self) -> tuple[str, ...]:

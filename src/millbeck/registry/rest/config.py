@@ -31,15 +31,15 @@ class RegistryConfig(Section):
         LIST,
         ("http://127.0.0.1:8081",),
         scope=CLIENT,
-        doc="The listener of the registry, as http://host:port; only one. There is no authentication: listen on other "
-        "addresses than loopback only in a network that you trust.",
+        doc="The listener of the registry, as http://host:port; only one is supported. There is no "
+        "authentication: use addresses other than loopback only in a trusted network.",
     )
     host_name = option(
         "host.name",
         STRING,
         "",
         scope=CLIENT,
-        doc="The name by which other instances reach this one; default: the "
+        doc="The host name by which other instances reach this one; default: the "
         "host of the listener, or this host's name if that is every interface.",
     )
     bootstrap_servers = option(
@@ -49,17 +49,17 @@ class RegistryConfig(Section):
         scope=CLIENT,
         doc="The brokers that have the topic, as host:port or PLAINTEXT://host:port.",
     )
-    topic = option("kafkastore.topic", STRING, "_schemas", scope=CLIENT, doc="The topic that keeps the schemas.")
+    topic = option("kafkastore.topic", STRING, "_schemas", scope=CLIENT, doc="The topic that stores the schemas.")
     replication_factor = option(
         "kafkastore.topic.replication.factor",
         INT,
         3,
         valid=at_least(1),
         scope=CLIENT,
-        doc="The replicas of the topic when it is created; one if there are fewer brokers.",
+        doc="The replication factor of the topic when it is created; 1 if there are fewer brokers.",
     )
     timeout_ms = option(
-        "kafkastore.timeout.ms", INT, 10_000, valid=at_least(100), scope=CLIENT, doc="How long a write may take."
+        "kafkastore.timeout.ms", INT, 10_000, valid=at_least(100), scope=CLIENT, doc="The timeout of a write."
     )
     init_timeout_ms = option(
         "kafkastore.init.timeout.ms",
@@ -67,7 +67,7 @@ class RegistryConfig(Section):
         60_000,
         valid=at_least(1000),
         scope=CLIENT,
-        doc="How long the brokers are waited for, and the topic may be read, at start.",
+        doc="The timeout at start for reaching the brokers and for reading the topic.",
     )
     group_id = option(
         "schema.registry.group.id",
@@ -82,10 +82,14 @@ class RegistryConfig(Section):
         10_000,
         valid=at_least(1000),
         scope=CLIENT,
-        doc="After this time without a sign of the leader another one is elected.",
+        doc="The session timeout of instances: a leader without heartbeats for this long is replaced.",
     )
     leader_eligibility = option(
-        "leader.eligibility", BOOLEAN, True, scope=CLIENT, doc="Whether this instance may lead; false: it only reads."
+        "leader.eligibility",
+        BOOLEAN,
+        True,
+        scope=CLIENT,
+        doc="Whether this instance may become the leader; if false, it forwards writes.",
     )
     compatibility_level = option(
         "schema.compatibility.level",
@@ -93,7 +97,7 @@ class RegistryConfig(Section):
         "backward",
         valid=one_of(*LEVELS, *(level.lower() for level in LEVELS)),
         scope=CLIENT,
-        doc="The compatibility level where none is set.",
+        doc="The default compatibility level.",
     )
     mode_mutability = option("mode.mutability", BOOLEAN, True, scope=CLIENT, doc="Whether modes can be changed.")
 
@@ -108,7 +112,7 @@ class RegistryConfig(Section):
         except ValueError:
             port = None
         if found.scheme != "http" or port is None:
-            raise InvalidConfig(f"listeners: {self.listeners[0]} is not http://host:port; https is not there yet")
+            raise InvalidConfig(f"listeners: {self.listeners[0]} is not http://host:port; https is not supported")
         return found.hostname or "", port
 
 

@@ -1,4 +1,4 @@
-"""Sends a request on to the leader, over a connection of its own."""
+"""Forwards a request to the leader, over a connection of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from millbeck.registry.election import Identity
 from millbeck.registry.errors import ForwardingFailed
 
 FORWARDED_HEADER: Final = "x-millbeck-forwarded"
-"""On a forwarded request, which is not forwarded again."""
+"""The header of a forwarded request, which is not forwarded again."""
 OFFSET_HEADER: Final = "x-millbeck-offset"
 CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -24,7 +24,7 @@ class Forwarded(NamedTuple):
 
 
 async def forward(leader: Identity, method: str, target: str, body: bytes, *, timeout_s: float) -> Forwarded:
-    """The leader's answer; raises `ForwardingFailed`."""
+    """Forward a request and return the leader's answer; raises `ForwardingFailed`."""
     try:
         async with asyncio.timeout(timeout_s):
             return await _exchange(leader, method, target, body)

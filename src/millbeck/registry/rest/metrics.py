@@ -1,4 +1,4 @@
-"""What ``/metrics`` of a registry shows: Confluent's names where it has one, and requests by call and status."""
+"""The metrics of a registry: Confluent's names where it has one, and requests by call and status."""
 
 from __future__ import annotations
 
@@ -22,20 +22,24 @@ class Metrics:
         gauges: tuple[tuple[str, str, Callable[[Instance], int]], ...] = (
             (
                 "kafka_schema_registry_master_slave_role",
-                "1 if this instance leads, else 0.",
+                "Whether this instance is the leader: 1 or 0.",
                 lambda each: int(each.is_leading),
             ),
             (
                 "kafka_schema_registry_registered_count",
-                "Versions that are not deleted.",
+                "Number of versions that are not deleted.",
                 lambda each: sum(len(each.state.versions(subject)) for subject in each.state.subjects),
             ),
             ("kafka_schema_registry_subject_count", "Subjects.", lambda each: len(each.state.subjects)),
             ("kafka_schema_registry_offset", "The offset of the last record read.", lambda each: each.offset),
-            ("kafka_schema_registry_replay_lag", "Offsets not read yet.", lambda each: each.replay_lag),
+            (
+                "kafka_schema_registry_replay_lag",
+                "Number of offsets of the topic that are not read yet.",
+                lambda each: each.replay_lag,
+            ),
             (
                 "kafka_schema_registry_unreadable_records",
-                "Records of the topic that could not be read.",
+                "Records of the topic that could not be decoded.",
                 lambda each: each.state.unreadable_count,
             ),
         )

@@ -1,4 +1,4 @@
-"""The OpenAPI document, from the declarations of the calls."""
+"""The OpenAPI document, generated from the declarations of the calls."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _operation(call: Call) -> Json:
         "responses": {
             "200": {"description": "The answer.", "content": {CONTENT_TYPE: {}}},
             "4XX": _failure("The request is refused."),
-            "5XX": _failure("It could not be carried out now."),
+            "5XX": _failure("The request could not be completed at the moment."),
         },
     }
     if call.method == "DELETE" and call.path == "/contexts/{context}":

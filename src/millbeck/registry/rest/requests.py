@@ -1,4 +1,4 @@
-"""One request: its variables, parameters and body, read and checked."""
+"""One request: parsing and validation of its variables, parameters and body."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Request:
     query: str = ""
     raw_body: bytes = b""
     context: str = DEFAULT_CONTEXT
-    """From a path that begins with /contexts/."""
+    """The context of a path that begins with /contexts/."""
     _parameters: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -40,7 +40,7 @@ class Request:
 
     @property
     def subject(self) -> str:
-        """The qualified name of the subject in the path, or the one that it is an alias of."""
+        """The qualified name of the subject in the path, with aliases resolved."""
         return self.service.state.aliased(self.own_subject)
 
     @property
@@ -50,7 +50,7 @@ class Request:
 
     @property
     def settings_subject(self) -> str | None:
-        """The subject or context in the path whose settings are meant; None for the global settings."""
+        """The subject or context of the settings in the path; None for the global settings."""
         name = self.variables.get("subject")
         if name is not None:
             return qualify(self.context, name)
@@ -58,7 +58,7 @@ class Request:
 
     @property
     def version(self) -> int | None:
-        """The version in the path; None: the latest."""
+        """The version in the path; None means the latest."""
         text = self.variables["version"]
         if text in LATEST:
             return None
@@ -88,7 +88,7 @@ class Request:
         return self.text(name).lower() == "true"
 
     def page(self, items: list[Any]) -> list[Any]:
-        """The part of a list that ``offset`` and ``limit`` ask for."""
+        """The page of a list that ``offset`` and ``limit`` select."""
         offset = max(0, self.number("offset", self.text("offset", "0")))
         limit = self.number("limit", self.text("limit", "-1"))
         return items[offset:] if limit < 0 else items[offset : offset + limit]
@@ -105,7 +105,7 @@ class Request:
         return found
 
     def schema(self, body: Json) -> Schema:
-        """The schema in a body; a reference to version -1 is one to the latest."""
+        """The schema in a body; a reference to version -1 means the latest version."""
         text, schema_type = body.get("schema"), body.get("schemaType") or AVRO
         if not isinstance(text, str) or not text.strip():
             raise InvalidSchema("Empty schema: the body needs a member schema, whose value is the schema as a string")
@@ -143,7 +143,7 @@ def _is_to_latest(reference: Any) -> bool:
 
 
 def version_members(version: Version, text: str | None = None) -> Json:
-    """A version as answers show it; members with their default values are absent."""
+    """The members of a version in answers, without those that have their default values."""
     schema = version.schema if text is None else replace(version.schema, text=text)
     members: Json = {"subject": version.subject, "version": version.version, "id": version.schema_id}
     members.update(guid=version.guid, **schema.members())
@@ -153,6 +153,6 @@ def version_members(version: Version, text: str | None = None) -> Json:
 
 
 def schema_members(version: Version, text: str | None = None) -> Json:
-    """A schema as answers to its id show it."""
+    """The members of a schema in answers to requests by id."""
     schema = version.schema if text is None else replace(version.schema, text=text)
     return {**schema.members(), "guid": version.guid}

@@ -17,19 +17,19 @@ _PAGE: Final = {"offset": NUMBER, "limit": NUMBER}
 
 @CALLS.call("GET", "/")
 async def root(request: Request) -> Answer:
-    """Nothing, which says that the registry answers."""
+    """Check that the registry answers; returns an empty object."""
     return Answer({})
 
 
 @CALLS.call("POST", "/")
 async def root_posted(request: Request) -> Answer:
-    """Nothing, which says that the registry answers."""
+    """Check that the registry answers; returns an empty object."""
     return Answer({})
 
 
 @CALLS.call("GET", "/schemas/types")
 async def schema_types(request: Request) -> Answer:
-    """The schema types that this registry has."""
+    """The schema types that this registry supports."""
     return Answer(list(request.service.formats))
 
 
@@ -140,7 +140,7 @@ def _by_id(request: Request) -> Version:
 
 
 def _context(request: Request) -> str:
-    """The context whose ids are meant: that of the parameter ``subject``, or of the path."""
+    """The context of the ids: that of the parameter ``subject``, or of the path."""
     subject = request.text("subject")
     return context_of(qualify(request.context, subject)) if subject else request.context
 

@@ -86,7 +86,7 @@ async def change_mode(request: Request) -> Answer:
 @CALLS.call("DELETE", "/mode", parameters={"recursive": FLAG}, writes=True)
 @CALLS.call("DELETE", "/mode/{subject}", parameters={"recursive": FLAG}, writes=True)
 async def remove_mode(request: Request) -> Answer:
-    """Remove a mode, so that that of the next level up holds."""
+    """Remove a mode, so that the mode of the parent level applies."""
     subject, recursive = request.settings_subject, request.flag("recursive")
     _check_mutable(request)
     return Answer(

@@ -44,7 +44,7 @@ async def subjects(request: Request) -> Answer:
     body=_SCHEMA,
 )
 async def lookup(request: Request) -> Answer:
-    """The version of a subject that has the schema of the body."""
+    """The version of a subject that has the given schema."""
     deleted = request.flag("deleted")
     if not request.service.state.versions(request.subject, deleted=deleted):
         raise SubjectNotFound(f"Subject '{request.subject}' not found.")
@@ -57,7 +57,7 @@ async def lookup(request: Request) -> Answer:
 
 @CALLS.call("DELETE", "/subjects/{subject}", parameters={"permanent": FLAG}, writes=True)
 async def remove_subject(request: Request) -> Answer:
-    """Delete a subject, softly or for good."""
+    """Delete a subject, by a soft or permanent delete."""
     subject, permanent = request.own_subject, request.flag("permanent")
     numbers, offset = await request.service.instance.submit(
         lambda state: delete_subject(state, subject, permanent=permanent)
@@ -100,7 +100,7 @@ async def versions(request: Request) -> Answer:
     writes=True,
 )
 async def register(request: Request) -> Answer:
-    """Register a schema; the same one has the same id."""
+    """Register a schema; equal schemas have the same id."""
     body = request.body()
     sent = request.schema(body)
     version, offset = await request.service.register(
@@ -146,7 +146,7 @@ async def referenced_by(request: Request) -> Answer:
 
 @CALLS.call("DELETE", "/subjects/{subject}/versions/{version}", parameters={"permanent": FLAG}, writes=True)
 async def remove_version(request: Request) -> Answer:
-    """Delete a version, softly or for good."""
+    """Delete a version, by a soft or permanent delete."""
     subject, number, permanent = request.own_subject, request.version, request.flag("permanent")
     removed, offset = await request.service.instance.submit(
         lambda state: delete_version(state, subject, number, permanent=permanent)

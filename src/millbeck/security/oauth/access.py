@@ -23,7 +23,7 @@ _SCHEMES: Final = ("https", "http", "file")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
-    """What is listed; None: everything, for a client, whose settings are its user's own."""
+    """The allowed URLs and files; None allows everything, for clients, whose settings are trusted."""
 
     urls: Collection[str] | None = None
     files: Collection[str] | None = None
@@ -38,11 +38,11 @@ class Location:
 
     text: str
     path: str | None = None
-    """Set for a file."""
+    """The path of a file URL."""
     host: str = ""
     port: int = 0
     target: str = ""
-    """Path and query of the URL."""
+    """The path and query of the URL."""
     is_encrypted: bool = False
 
 

@@ -33,9 +33,9 @@ class UnverifiedToken:
     algorithm: str
     key_id: str | None
     claims: bytes = field(repr=False)
-    """JSON text, as it was signed."""
+    """The payload, as the signed JSON text."""
     signed: bytes = field(repr=False)
-    """What the signature is made of."""
+    """The signed bytes: header and payload."""
     signature: bytes = field(repr=False)
 
 

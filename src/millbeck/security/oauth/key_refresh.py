@@ -1,4 +1,4 @@
-"""When the keys of an identity provider are fetched: regularly, after failures, and for a key that is not known yet.
+"""The schedule of fetching an identity provider's keys: regularly, after failures, and for an unknown key.
 
 Keys stay in use when they cannot be fetched again: a provider that is down must not lock out the clients whose tokens
 it has signed. A token with an unknown key may be the first one after the provider changed its keys, or anybody's
@@ -21,10 +21,10 @@ class KeyRefresh:
     def __init__(self, *, refresh_ms: int, backoff_ms: int, backoff_ms_max: int) -> None:
         self.keys: KeySet | None = None
         self.due_ms = 0
-        """When to fetch next, on the monotonic clock."""
+        """The time of the next fetch, on the monotonic clock."""
         self.fetched_ms: int | None = None
         self.failures = 0
-        """In a row."""
+        """The number of consecutive failures."""
         self.failures_total = 0
         self._refresh_ms = refresh_ms
         self._backoff_ms = backoff_ms

@@ -41,7 +41,7 @@ class SigningKey:
 
     key_id: str | None
     algorithm: str | None
-    """None: every one that goes with the kind of key."""
+    """The algorithm of the key; None allows every algorithm for its type."""
     key: Any
 
     def fits(self, algorithm: str) -> bool:
@@ -101,7 +101,7 @@ def parse_key_set(data: bytes) -> KeySet:
 
 
 def check_algorithm(token: UnverifiedToken) -> None:
-    """Raises `TokenRefused`."""
+    """Check the algorithm of a token; raises `TokenRefused`."""
     if token.algorithm not in ALGORITHMS:
         raise TokenRefused(f"signatures by {shown(token.algorithm)} are not accepted: one of {', '.join(ALGORITHMS)}")
 
@@ -125,7 +125,7 @@ def _model(algorithm: str) -> Any:
 
 
 def _signing_key(given: Mapping[str, Any]) -> SigningKey | None:
-    """None for a key that is not for signatures, or cannot be read."""
+    """Parse a key; None if it is not for signatures, or cannot be read."""
     from joserfc.jwk import JWKRegistry
 
     key_id, algorithm, operations = given.get("kid"), given.get("alg"), given.get("key_ops", [_VERIFY])

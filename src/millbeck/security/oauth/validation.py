@@ -12,7 +12,7 @@ from millbeck.security.oauth.keys import KeySet, check_algorithm, verify_signatu
 
 
 class VerificationKeys(Protocol):
-    """Where keys come from."""
+    """The source of verification keys."""
 
     @property
     def known(self) -> KeySet | None:
@@ -32,7 +32,7 @@ class AwaitKeys:
 
 class TokenValidator(Protocol):
     def check(self, text: str) -> AcceptedToken | AwaitKeys:
-        """Raises `TokenRefused`."""
+        """Validate a token; raises `TokenRefused`."""
 
 
 class SignedTokens:

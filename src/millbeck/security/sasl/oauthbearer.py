@@ -57,7 +57,7 @@ def check_extensions(extensions: Mapping[str, str]) -> None:
 
 
 def parse_client_first(data: bytes) -> ClientFirst:
-    """Raises `InvalidToken`."""
+    """Parse the client's first message. Raises `InvalidToken`."""
     try:
         text = data.decode()
     except UnicodeDecodeError:

@@ -38,7 +38,7 @@ TLS_1_2: Final = {
     for cipher, openssl in _CIPHERS.items()
     if (exchange, cipher) not in _NOT_MADE
 }
-"""IANA's name to OpenSSL's."""
+"""OpenSSL's names of cipher suites by IANA's names."""
 
 
 def openssl_ciphers(names: Iterable[str], setting: str = "ssl.cipher.suites") -> str:

@@ -1,4 +1,4 @@
-"""What one listener accepts as tokens of OAUTHBEARER, from Kafka's settings (KIP-768).
+"""The OAUTHBEARER settings of one listener: which tokens it accepts (KIP-768).
 
 Kafka names a class for each step; here the names of Kafka's own classes choose what is built in, and any other is
 refused. Without ``sasl.server.callback.handler.class`` Kafka accepts unsecured tokens, which anybody can write. Here
@@ -32,7 +32,7 @@ VALIDATOR_HANDLER: Final = f"{_PACKAGE}.OAuthBearerValidatorCallbackHandler"
 UNSECURED_HANDLER: Final = f"{_PACKAGE}.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
 VALIDATORS: Final = (DEFAULT_JWT_VALIDATOR, f"{_PACKAGE}.BrokerJwtValidator")
 REQUEST_TIMEOUT_MS: Final = 10_000
-"""Where sasl.login.connect.timeout.ms or sasl.login.read.timeout.ms is not set."""
+"""The default of sasl.login.connect.timeout.ms and sasl.login.read.timeout.ms."""
 _SSL_PREFIX: Final = "ssl."
 _PRINCIPAL_CLAIM: Final = "unsecuredValidatorPrincipalClaimName"
 _SCOPE_CLAIM: Final = "unsecuredValidatorScopeClaimName"
@@ -45,7 +45,7 @@ Read = Callable[[Option[Any]], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyEndpoint:
-    """Where the keys of an identity provider are, and how to fetch them."""
+    """The URL of an identity provider's keys, and how to fetch them."""
 
     location: Location
     refresh_ms: int
@@ -60,11 +60,11 @@ class KeyEndpoint:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OauthSettings:
     keys: KeyEndpoint | None
-    """None: tokens are unsecured."""
+    """The endpoint of the keys; None means that unsecured tokens are accepted."""
     rules: ClaimRules
 
     def warnings(self) -> list[str]:
-        """What is less strict than it should be in production."""
+        """Warnings about settings that are not strict enough for production."""
         if self.keys is None:
             return ["unsecured tokens are accepted: whoever can connect can be anybody"]
         found = []
@@ -83,7 +83,8 @@ class OauthSettings:
 
 
 def allowed_by(texts: Mapping[str, str]) -> Allowed:
-    """What the server's own file and ``KAFKA_OPTS`` allow; without a list nothing is allowed."""
+    """The URLs and files allowed by the server's properties file and ``KAFKA_OPTS``; without a list nothing is
+    allowed."""
     urls = OauthAccessOptions.allowed_urls
     files = OauthAccessOptions.allowed_files
     return Allowed(

@@ -46,7 +46,7 @@ REMOVED: Final = {
     "quota.producer.default": "set a default client quota with kafka-configs",
     "quota.consumer.default": "set a default client quota with kafka-configs",
 }
-"""Exact names; `_PREFIXES` holds prefixes."""
+"""Removed settings by their exact names; `_PREFIXES` has prefixes."""
 
 _PREFIXES: Final = {
     "zookeeper.": _QUORUM,

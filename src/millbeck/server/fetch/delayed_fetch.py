@@ -34,7 +34,7 @@ FOLLOWER_READS_FROM: Final = 11
 LEADER_HINTS_FROM: Final = 16
 NO_REPLICA: Final = -1
 OFFSETS_ONLY: Final = -1
-"""Read no records: see `read_partition`."""
+"""The size limit with which no records are read, see `read_partition`."""
 WARMINGS_MAX: Final = 8
 """The maximum number of times one fetch reads data of a partition into the page cache on a thread. Where the kernel
 cannot report what is cached, each check looks like a miss; after this many reads the data is taken for cached, which it
@@ -144,7 +144,7 @@ class DelayedFetch:
         self._wake()
 
     def high_watermark_advanced(self, partition: Partition) -> None:
-        """Not woken: the high watermark goes with the next reply."""
+        """Do nothing: the high watermark is sent with the next response."""
 
     def _wake(self) -> None:
         """Try again at the end of this event batch, once for all partitions that grew in it."""

@@ -45,7 +45,7 @@ def error_reply(request: Any, version: int, error: ApiError) -> FetchResponse | 
             Operation.CLUSTER_ACTION,
             ResourceType.CLUSTER,
             when="the request is a follower's; on the inter-broker listener only",
-            denied="29 in every partition",
+            denied="TOPIC_AUTHORIZATION_FAILED in every partition",
         ),
     ],
     error_reply=error_reply,

@@ -1,4 +1,4 @@
-"""What clients of a secured local cluster need to connect, in the words of each client."""
+"""Connection settings for clients of a secured local cluster, in the format of each client."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ClientConfigs:
 
     @property
     def java(self) -> dict[str, str]:
-        """For Java clients and Spark, and for the client and the commands of millbeck."""
+        """The settings for Java clients and Spark, and for millbeck's own client and commands."""
         return {
             "bootstrap.servers": self.bootstrap,
             "security.protocol": PROTOCOL,
@@ -38,7 +38,7 @@ class ClientConfigs:
 
     @property
     def librdkafka(self) -> dict[str, Any]:
-        """For clients built on librdkafka, such as confluent-kafka for Python."""
+        """The settings for clients built on librdkafka, such as confluent-kafka for Python."""
         return {
             "bootstrap.servers": self.bootstrap,
             "security.protocol": PROTOCOL,
@@ -50,8 +50,8 @@ class ClientConfigs:
 
     @property
     def kcat(self) -> dict[str, Any]:
-        """For kcat, which distributions ship with a librdkafka before 2.6.1: its SCRAM repeats the client's nonce, and
-        servers refuse that since CVE-2024-56128. PLAIN sends the password, encrypted by TLS."""
+        """The settings for kcat. Distributions ship it with a librdkafka before 2.6.1, whose SCRAM repeats the client's
+        nonce, which servers refuse since CVE-2024-56128; so it uses PLAIN, where the password is encrypted by TLS."""
         return {**self.librdkafka, "sasl.mechanism": "PLAIN"}
 
     @property

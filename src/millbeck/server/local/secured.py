@@ -118,7 +118,7 @@ class SecuredCluster:
 
 
 def application_acls(principal: str) -> list[AccessControlEntry]:
-    """What an application needs: every topic, group and transactional id, but no topic of the cluster itself."""
+    """The ACLs of an application: every topic, group and transactional id, except the internal topics."""
     operations = {
         ResourceType.TOPIC: (
             Operation.READ,

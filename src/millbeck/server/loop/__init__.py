@@ -1,1 +1,1 @@
-"""What a node runs on the event loop: tasks, deadlines, time slices, jobs on threads, and the loop's monitor."""
+"""The event loop of a node: tasks, deadlines, time slices, jobs on threads, and the loop's monitor."""

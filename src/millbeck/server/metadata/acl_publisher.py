@@ -13,7 +13,7 @@ from millbeck.security.standard_authorizer import StandardAuthorizer
 from millbeck.server.loop.tasks import TimeSlices
 
 SMALL_CHANGE_MAX: Final = 200
-"""How many changed entries are applied to the index at once: about two milliseconds of work."""
+"""The number of changed entries that are applied to the index at once: about two milliseconds of work."""
 
 
 class AclPublisher:

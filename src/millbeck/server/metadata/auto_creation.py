@@ -90,7 +90,7 @@ class AutoCreation:
         return refusal is None or now_s >= refusal.at_s + pause_s
 
     def refusals(self, names: Iterable[str]) -> dict[str, str]:
-        """Why the last creation of each of these topics failed, for those whose did."""
+        """The errors of the last failed creation, for those of these topics that have one."""
         return {name: refusal.reason for name in names if (refusal := self._refusals.get(name)) is not None}
 
     async def _run(self) -> None:

@@ -20,7 +20,7 @@ class ConnectionProtocol(asyncio.BufferedProtocol):
         self._connection.connection_made(transport)
 
     def handshake_completed(self, certificate: bytes | None) -> None:
-        """With TLS: the client's certificate as DER, None without one."""
+        """The TLS handshake is complete; gets the client's certificate as DER, None without one."""
         self._connection.handshake_completed(certificate)
 
     def get_buffer(self, sizehint: int) -> memoryview:

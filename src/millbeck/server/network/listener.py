@@ -43,7 +43,7 @@ class ConnectionLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerContext:
-    """What all listeners of a node share."""
+    """The context that all listeners of a node share."""
 
     network: Network
     turn: EventBatch

@@ -46,7 +46,7 @@ class ListenerGroup:
     served: list[ApiVersion]
     is_controllers: bool = False
     authentication: Mapping[str, ListenerAuthentication] = field(default_factory=dict)
-    """By listener name, for listeners with SASL."""
+    """The authentication of listeners with SASL, by listener name."""
 
 
 class Listeners:

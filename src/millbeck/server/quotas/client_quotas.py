@@ -219,7 +219,7 @@ class Mutations:
         self._is_strict = is_strict
 
     def take(self, partition_count: int) -> None:
-        """Raises `ThrottlingQuotaExceeded`."""
+        """Take tokens for partition changes. Raises `ThrottlingQuotaExceeded`."""
         limit = self._limit
         if limit is None:
             return

@@ -15,7 +15,7 @@ from millbeck.controller.client_quotas import CLIENT_ID, USER
 from millbeck.metadata.image.client_quotas import QuotaEntity
 
 IDLE_MS_MAX: Final = 3_600_000
-"""After an hour without use a bucket is dropped, as in Kafka."""
+"""The idle time after which a bucket is dropped, as in Kafka: one hour."""
 BUCKETS_MAX: Final = 10_000
 """The maximum number of buckets, because clients choose their ids; the oldest are dropped first."""
 DEFAULT: Final = None

@@ -48,7 +48,8 @@ log = logging.getLogger(__name__)
 
 
 class AuthenticationWork:
-    """What the authentications of a node share: threads for slow steps, two at a time, and the keys of tokens."""
+    """Shared by the authentications of a node: threads for slow steps, at most two at a time, and the keys of
+    tokens."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker

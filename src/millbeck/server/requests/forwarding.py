@@ -31,7 +31,7 @@ _LENGTH: Final = Struct(">i")
 
 
 def patience_s(request: object) -> float:
-    """How long a client waits for the controller, in seconds; as in Kafka not at all if its timeout is 0."""
+    """The time that a client waits for the controller, in seconds; 0 if its timeout is 0, as in Kafka."""
     timeout_ms: int | None = getattr(request, "timeout_ms", None)
     return DEFAULT_SECONDS if timeout_ms is None else min(max(timeout_ms, 0) / 1000, SECONDS_MAX)
 

@@ -1,4 +1,4 @@
-"""Which produced batches are too expensive to validate on the event loop.
+"""Decides which produced batches are too expensive to validate on the event loop.
 
 While the event loop validates a batch it serves no other request; a thread costs some 60 µs of CPU time and holds the
 connection. So a batch is validated on a thread when that is expected to take well over 60 µs, judging by its size, its
@@ -17,7 +17,7 @@ from millbeck.records.native import COMPILED
 from millbeck.records.validation import ValidationRules
 
 LIGHT_BYTES_MAX: Final = 16 * 1024
-"""No batch up to this size is heavy."""
+"""The size up to which every batch is validated on the event loop."""
 RAW_BYTES_MAX: Final = 256 * 1024 if COMPILED else 64 * 1024
 COMPRESSED_BYTES_MAX: Final = 64 * 1024
 PLAIN_BYTES_MAX: Final = 1024 * 1024 if COMPILED else 64 * 1024

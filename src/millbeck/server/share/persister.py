@@ -39,7 +39,7 @@ PURPOSE: Final = "share-state"
 BACKOFF_MS_FIRST: Final = 20
 BACKOFF_MS_MAX: Final = 1000
 SECONDS_MAX: Final = 10.0
-"""After which nothing is tried again. An attempt that has begun may take as long once more."""
+"""The time after which an operation is not retried any more; the last attempt may take as long again."""
 
 _RETRIABLE: Final = (
     NotCoordinator,

@@ -39,7 +39,7 @@ class PersisterRequest:
         self.reply = reply
         self.tries = 0
         self.deadline_ms: int | None = None
-        """Set by the first attempt."""
+        """The time after which it is not retried; set by the first attempt."""
 
 
 class PersisterOperation(Protocol):

@@ -1,7 +1,7 @@
-"""Q2: what the ACLs allow, decided the plain way: all entries are looked at for each question.
+"""A model of ACL decisions for the invariant Q2: it examines all entries for each decision.
 
-The authorizer finds the few entries that matter through an index and remembers its decisions; this module shares
-nothing with it but the form of an entry. Tests and the simulator compare the two.
+The authorizer finds the relevant entries through an index and caches its decisions; this module shares only the form of
+an entry with it. Tests and the simulator compare the results of both.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class AclModel:
         return any(entry.permission_type == Permission.ALLOW and _allows(entry, asked.operation) for entry in applying)
 
     def allows_any(self, asked: AclQuestion) -> bool:
-        """KIP-679; the question's resource name does not count."""
+        """The decision of `authorize_any` (KIP-679), for any resource of the type."""
         probe = AclQuestion(
             principal=asked.principal,
             host=asked.host,

@@ -9,8 +9,8 @@ from millbeck.simulation.histories.table_history import Scan, TableHistory, Tabl
 def lost_latest(history: TableHistory) -> list[Anomaly]:
     """K1 and K4: a reader of a compacted log from its start ends with the table that results from all writes.
 
-    The latest record of each key is there, at the offset it was acknowledged with. A tombstone may have gone in time,
-    and with it the key.
+    The latest record of each key is in the log, at the offset that was acknowledged. A tombstone may have been removed
+    after its delete horizon.
     """
     anomalies = []
     for partition in history.partitions():
@@ -24,7 +24,9 @@ def lost_latest(history: TableHistory) -> list[Anomaly]:
             found = last_read.get(key)
             if found is None:
                 if not write.is_tombstone:
-                    anomalies.append(Anomaly("lost latest", f"{write.value} at {write.offset} of {partition} is gone"))
+                    anomalies.append(
+                        Anomaly("lost latest", f"{write.value} at {write.offset} of {partition} is missing")
+                    )
             elif found[0] < write.offset:
                 kind = "resurrected" if write.is_tombstone else "lost latest"
                 anomalies.append(Anomaly(kind, f"{partition} ends with {found}, {write} was written after it"))
@@ -32,10 +34,10 @@ def lost_latest(history: TableHistory) -> list[Anomaly]:
 
 
 def early_removals(history: TableHistory) -> list[Anomaly]:
-    """K2: a reader that needs less than ``delete.retention.ms`` sees every deletion, and no older value reappears.
+    """K2: a reader that takes less than ``delete.retention.ms`` sees every deletion, and no older value reappears.
 
-    For every read from the start: the last it sees of a key is not older than what was acknowledged before it began.
-    Only a tombstone may be missing, together with all that it deleted, and only when it was written long enough ago.
+    For every read from the start, the last record it sees of a key is not older than what was acknowledged before the
+    read began. Only a tombstone may be missing, with all that it deleted, and only if it was written long enough ago.
     """
     anomalies = []
     writes = {partition: history.writes(partition) for partition in history.partitions()}
@@ -72,7 +74,9 @@ def compacted_active(history: TableHistory) -> list[Anomaly]:
     for partition, active_from in history.active_from.items():
         present = {offset for offset, _ in history.final.get(partition, ())}
         anomalies += [
-            Anomaly("active compacted", f"{write} of {partition} is gone, the active segment begins at {active_from}")
+            Anomaly(
+                "active compacted", f"{write} of {partition} is missing, but the active segment begins at {active_from}"
+            )
             for write in history.writes(partition)
             if write.offset >= active_from and write.offset not in present
         ]

@@ -1,8 +1,8 @@
 """Simulated directories: the names processes see, the names that are durable, and the changes in between.
 
 A change (create, rename, unlink) is atomic. ``sync_directory`` makes those of one directory durable; a power loss keeps
-some of the others, never a change without the earlier ones it builds on: a lost create takes the rename of the same
-file with it, and leaves in place what the rename would have replaced.
+some of the others, but never a change without the earlier ones it depends on: if the create of a file is lost, so is
+its rename, and the file that the rename replaced remains.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Directory:
 
 
 def change_entries(puts: list[tuple[Directory, str, Entry | None]]) -> None:
-    """Change what processes see; the change is not durable yet."""
+    """Make a change visible to processes; it is not durable yet."""
     change = EntryChange(puts)
     remembered: Directory | None = None
     for directory, name, entry in puts:

@@ -82,7 +82,7 @@ class SimDisk:
 
     def replace(self) -> None:
         """Replace the disk with an empty one. No process may be using it."""
-        assert not self._mounts, "somebody has it mounted"
+        assert not self._mounts, "a process has the disk mounted"
         if self.trace is not None:
             self.trace("replaced")
         self.root = Directory(self.now_ms())

@@ -15,7 +15,7 @@ class DiskCall(Enum):
 
 @dataclass(slots=True, kw_only=True)
 class DiskFaults:
-    """Random faults from now on. Probabilities are per call."""
+    """Random faults of a disk. Probabilities are per call."""
 
     capacity_bytes: int = 1 << 40
     read_error: float = 0.0

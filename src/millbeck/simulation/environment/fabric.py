@@ -57,7 +57,7 @@ class Fabric:
         self._next_port = _FIRST_FREE_PORT
 
     def add_machine(self, name: str) -> str:
-        """Returns its address."""
+        """Add a machine; returns its address."""
         address = f"10.0.0.{len(self._machines) + 1}"
         self._machines[name] = SimMachine(name, address, True, {})
         return address
@@ -98,7 +98,7 @@ class Fabric:
         return links
 
     def rejoin(self, links: Iterable[tuple[str, str]]) -> None:
-        """Undo one cut of each link; nothing happens to those that were healed meanwhile."""
+        """Undo one cut of each link; links that were healed in between are unchanged."""
         for link in links:
             self.trace("rejoin", *link)
             count = self._cut.pop(link, 0) - 1
@@ -135,7 +135,7 @@ class Fabric:
         return broken
 
     def process_died(self, process: Process, *, is_silent: bool) -> None:
-        """Close its sockets as its kernel would; after a power loss send nothing to its peers."""
+        """Close the sockets of a dead process as its kernel would; after a power loss nothing is sent to its peers."""
         machine = self._machines[process.machine_name]
         for port in [port for port, listener in machine.listeners.items() if listener.process is process]:
             del machine.listeners[port]
@@ -158,7 +158,7 @@ class Fabric:
         if port == 0:
             port = self._free_port(machine)
         elif port in machine.listeners:
-            raise OSError(errno.EADDRINUSE, f"port {port} of {machine.name} is taken")
+            raise OSError(errno.EADDRINUSE, f"port {port} of {machine.name} is in use")
         context = contextvars.copy_context()
         context.run(PROCESS.set, process)
         machine.listeners[port] = SimListener(process, context, make_protocol, host in _LOOPBACK)
@@ -182,7 +182,7 @@ class Fabric:
         for machine in self._machines.values():
             if host in (machine.name, machine.address):
                 return machine
-        raise OSError(errno.EHOSTUNREACH, f"no machine is called {host}")
+        raise OSError(errno.EHOSTUNREACH, f"there is no machine {host}")
 
     async def connect(
         self, process: Process, make_protocol: Callable[[], asyncio.BaseProtocol], host: str, port: int
@@ -192,7 +192,7 @@ class Fabric:
         listener = target.listeners.get(port)
         is_local = target.name == source
         if listener is None or (listener.is_loopback and not is_local):
-            raise ConnectionRefusedError(errno.ECONNREFUSED, f"nobody listens at {host}:{port}")
+            raise ConnectionRefusedError(errno.ECONNREFUSED, f"no process listens at {host}:{port}")
         own_address = "127.0.0.1" if is_local else self._machines[source].address
         own = (own_address, self._free_port(self._machines[source]))
         theirs = ("127.0.0.1" if is_local else target.address, port)

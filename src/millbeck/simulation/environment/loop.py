@@ -46,7 +46,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.failures: list[dict[str, Any]] = []
         self.on_exit: Callable[[Process, BaseException], None] | None = None
         self.on_turn: Callable[[dict[Process, None]], None] | None = None
-        """Told at the end of every turn which processes did something in it."""
+        """Called at the end of every iteration with the processes that ran in it."""
         self.services: Any = None
         self.set_task_factory(self._make_task)  # type: ignore[arg-type]
         self.set_exception_handler(self._record_failure)
@@ -126,7 +126,7 @@ class SimLoop(asyncio.BaseEventLoop):
             batch = self._interleave(batch)
         self._instant_callback_count += len(batch)
         if self._instant_callback_count > _CALLBACKS_PER_INSTANT_MAX:
-            raise SimulationStuck(f"callbacks schedule each other without end at {self._now:.3f} s")
+            raise SimulationStuck(f"callbacks schedule each other endlessly at {self._now:.3f} s")
         self._run_batch(batch)
 
     def _run_batch(self, batch: list[asyncio.Handle]) -> None:
@@ -195,7 +195,7 @@ class SimLoop(asyncio.BaseEventLoop):
             process.held.clear()
 
     def _process_events(self, event_list: object) -> None:
-        raise AssertionError("there is no selector")
+        raise AssertionError("the virtual event loop has no selector")
 
     def _write_to_self(self) -> None:
         pass

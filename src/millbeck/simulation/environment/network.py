@@ -55,7 +55,7 @@ class SimNetwork:
 
 
 class SimServer(asyncio.AbstractServer):
-    """What ``loop.create_server`` returns."""
+    """The result of ``loop.create_server``."""
 
     def __init__(self, fabric: Fabric, process: Process, port: int) -> None:
         self.port = port

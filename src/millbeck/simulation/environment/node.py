@@ -2,7 +2,7 @@
 
 The machine outlives its processes. ``start`` runs a main coroutine as a new process with its own `Environment`; it ends
 when the coroutine returns or raises, by ``crash`` (kill -9: the page cache survives, peers see the connection close) or
-by ``power_loss`` (what was not synced is gone, peers hear nothing until the machine is back).
+by ``power_loss`` (unsynced data is lost, and peers get no packets until the machine is back).
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class SimHost:
         return self.run is not None and self.run.is_running
 
     def start(self, main: Main, *, may_fail: bool = False) -> ProcessRun:
-        """Boot a process. An exception that ends ``main`` fails the world's run unless ``may_fail``."""
+        """Start a process. An exception that ends ``main`` fails the world's run unless ``may_fail``."""
         if self.is_running:
             raise RuntimeError(f"{self.name} is already running")
         world = self._world

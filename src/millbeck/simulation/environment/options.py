@@ -1,4 +1,4 @@
-"""Options of a simulated world. All are printed when a run fails."""
+"""The options of a simulated world; they are printed when a run fails."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from millbeck.simulation.environment.disk_faults import DiskFaults
 
 @dataclass(slots=True, kw_only=True)
 class NetworkOptions:
-    """Probabilities are per delivery or write; times are seconds."""
+    """Options of the network. Probabilities are per delivery or write; times are seconds."""
 
     latency_s: float = 0.0002
     jitter_s: float = 0.001

@@ -1,8 +1,8 @@
-"""A simulated process: which code belongs to it, and whether it may run.
+"""A simulated process: identifies the code that belongs to it and whether that may run.
 
-Every callback carries the context in which it was scheduled, and the context carries the process. Killing a process is
-therefore nothing but a flag: the loop drops its callbacks, no ``finally`` block runs, and its coroutines are kept
-in a graveyard so that the garbage collector does not run them either.
+Every callback carries the context in which it was scheduled, and the context carries the process. So killing a process
+only sets a flag: the loop drops its callbacks, no ``finally`` block runs, and its coroutines are kept referenced so
+that the garbage collector does not run them either.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TASKS_BEFORE_SWEEP = 64
 
 
 class Process:
-    """``is_held`` is true while its callbacks must not run: the process is dead or stopped."""
+    """A simulated process; ``is_held`` is True while its callbacks must not run, because it is dead or stopped."""
 
     __slots__ = (
         "_sweep_at",

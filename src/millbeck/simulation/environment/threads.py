@@ -1,7 +1,7 @@
 """Jobs off the event loop, without threads: a job runs at a later instant, and its result arrives later still.
 
-The gap between the two is what the job cost (a sync takes its time), so a crash can fall between an effect and the
-moment the loop hears of it. Jobs may overtake each other, as they do on real threads.
+The time between the two is the duration of the job, such as that of a sync; so a crash can happen between an effect and
+the moment when the event loop gets the result. Jobs may overtake each other, as they do on real threads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Ts = TypeVarTuple("Ts")
 class LatencyMeter:
     """Adds up the duration of the running job's disk calls. Outside a job, calls hold the process instead.
 
-    A node that serves must not be held by its disk: while ``on_held`` is set, it hears of every such call.
+    A running node must not be blocked by its disk: while ``on_held`` is set, it is called for every such call.
     """
 
     __slots__ = ("hold", "is_in_job", "on_held", "seconds")

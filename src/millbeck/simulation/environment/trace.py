@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 
 class Trace:
-    """Events are strings, numbers and bytes (bytes enter as their checksum). The last few are kept for a report."""
+    """The trace of a run. Events are strings, numbers and bytes (as checksums); the last ones are kept for the report
+    of a failure."""
 
     __slots__ = ("_hash", "_recent", "_time", "event_count")
 

@@ -1,9 +1,9 @@
 """One end of a simulated TCP connection.
 
-Bytes travel through a `Pipe` per direction, first in first out: latency, jitter and torn deliveries change when and in
+Bytes travel through a `Pipe` per direction, first in first out: latency, jitter and split deliveries change when and in
 which pieces they arrive, never their order. A cut link or a machine without power stalls the pipe until the network
-heals. What has arrived waits in the inbox, as in the kernel's receive buffer, until the process reads it, one read per
-callback as asyncio does it. Bytes count against the sender until they are read, which is the back-pressure.
+heals. Received bytes wait in the inbox, as in a kernel's receive buffer, until the process reads them, one read per
+callback as in asyncio. Bytes count against the sender until they are read, which is the back-pressure.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class World:
         return stream(self.seed, name)
 
     def node(self, name: str) -> SimHost:
-        """The machine with that name, created on first use."""
+        """The machine with this name, created on first use."""
         if name not in self._nodes:
             self._nodes[name] = SimHost(self, name)
         return self._nodes[name]

@@ -1,10 +1,10 @@
 """The fault budget: which data may be destroyed without exceeding what replication guarantees.
 
-What is promised: a record that was acknowledged by all survives as long as at most ``min.insync.replicas - 1`` replicas
-lose data at a time. It is reckoned by partition and by what the disks really hold: a disk may lose data when, for every
-partition, every other replica that the controller would elect has everything committed, sound. A process that ends
-loses nothing, but the controller can not know that and no longer counts on the replica: where data was lost and is not
-made up for yet, no other replica may end.
+The guarantee: a record acknowledged with acks=all survives if at most ``min.insync.replicas - 1`` replicas lose data at
+a time. The budget is computed per partition from what the disks really hold. A disk may lose data if, for every
+partition, all other replicas that the controller might elect have everything committed and undamaged. A process that is
+killed loses no data, but the controller cannot know that and no longer counts on its replicas; so while lost data is
+not recovered yet, no other replica may be killed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class FaultBudget:
         self.refused_count = 0
 
     def may_lose(self, node_id: int) -> bool:
-        """Whether this node's disk may lose what it has not synced, rot, or be replaced."""
+        """Whether this node's disk may lose unsynced data, be corrupted, or be replaced."""
         allowed = all(self._survives(facts, node_id) for facts in self._observer.data.partitions.values())
         self.refused_count += not allowed
         return allowed

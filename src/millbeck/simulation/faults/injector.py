@@ -1,7 +1,7 @@
-"""Injects the faults of a schedule into a cluster, and repairs each when its time is over.
+"""Injects the faults of a schedule into a cluster, and repairs each after its duration.
 
-A supervisor starts whatever has ended, by itself or by a fault, unless a fault holds it down. `heal` ends everything at
-once. Faults that could lose more than the guarantees allow are skipped (`budget`).
+A supervisor restarts nodes that have ended, by themselves or by a fault, unless a fault keeps them down. `heal` repairs
+all faults at once. Faults that could lose more than the guarantees allow are skipped (`budget`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ Undo = Callable[[], None]
 
 
 def _nothing() -> None:
-    """Nothing to repair."""
+    """Do nothing: the fault needs no repair."""
 
 
 class FaultInjector:
-    """``topic`` and ``partition_count`` name the leaders to hit; with ``flushes`` all nodes may lose power at once."""
+    """Injects faults. ``topic`` and ``partition_count`` name the partitions whose leaders are affected; with
+    ``flushes`` all nodes may lose power at once."""
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class FaultInjector:
         flushes: bool,
     ) -> None:
         self.done: dict[str, int] = {}
-        """How often each kind of fault came about."""
+        """The number of injected faults by kind."""
         self._cluster = cluster
         self._observer = observer
         self._budget = budget
@@ -79,7 +80,7 @@ class FaultInjector:
         self._cluster.start_all()
 
     async def keep_running(self) -> None:
-        """Restart nodes that stop, until cancelled: a node may exceed its own timeouts."""
+        """Restart nodes that stop, until cancelled; a node may stop because it exceeds its own timeouts."""
         while True:
             self._cluster.start_all()
             await asyncio.sleep(SUPERVISION_SECONDS)
@@ -247,11 +248,11 @@ class FaultInjector:
 
                 return stop_fault
             case _:
-                raise AssertionError(f"nobody knows how to do {fault.kind}")
+                raise AssertionError(f"unknown kind of fault: {fault.kind}")
         return lambda: network.rejoin(links)
 
     async def _keep_busy(self, member: SimNode) -> Undo | None:
-        """Keep the controller busy, as decisions about very many partitions do: other decisions wait."""
+        """Keep the controller busy, as decisions about very many partitions do, so that other decisions wait."""
         if not self._cluster.machine(member).is_running:
             return None
         deciding = self._cluster.nodes[member.name].broker.quorum.deciding
@@ -287,8 +288,8 @@ class FaultInjector:
                 return self._replace_disk(member)
 
     def _fail_disk(self, fault: Fault, member: SimNode) -> Undo | None:
-        """The next few writes or syncs fail. What a failed sync has not written, no later one will: the machine is
-        started again when the disk is seen to, so that nobody takes its page cache for the disk."""
+        """Make the next writes or syncs fail. Data of a failed sync is never written later; so the machine is restarted
+        when the disk is repaired, because its page cache no longer matches the disk."""
         if not self._may_lose(member):
             return None
         disk = self._cluster.machine(member).disk
@@ -320,7 +321,8 @@ class FaultInjector:
         return _nothing
 
     def _replace_disk(self, member: SimNode) -> Undo | None:
-        """Only of a broker that is nothing else: a voter with another disk is another voter."""
+        """Replace the disk of a broker without the controller role: a voter with another disk would be another
+        voter."""
         if member.is_controller or not self._budget.may_lose(member.number):
             return None
         machine = self._cluster.machine(member)

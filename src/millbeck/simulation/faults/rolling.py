@@ -1,7 +1,7 @@
 """Faults on one node at a time, with all replicas in sync in between, for runs of groups.
 
-The faults of a whole cluster overlap and have a budget (`simulation.faults`); here coordinators and their clients are
-what is looked at, and a cluster that may lose nothing is enough.
+The faults of a cluster run overlap and have a budget (`simulation.faults`). These runs test coordinators and their
+clients, for which faults that lose no data are sufficient.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ POLLS_MAX: Final = 100
 
 
 def drawn_kinds(dice: random.Random) -> tuple[str, ...]:
-    """A few of the kinds of fault: different seeds draw different ones."""
+    """Some kinds of faults, chosen by the seed."""
     return tuple(kind for kind in KINDS if dice.random() < 0.6) or ("crash",)
 
 

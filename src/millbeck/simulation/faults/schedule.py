@@ -1,7 +1,7 @@
-"""A schedule of faults: data, so that it can be printed, replayed and made smaller without disturbing anything else.
+"""A schedule of faults as data, so that it can be printed, replayed and shrunk without changing anything else.
 
-A fault begins at ``at_s``, lasts ``seconds`` and is undone by itself; several overlap. Whom it meets is drawn when the
-schedule is, as numbers that are looked up when it begins: ``target`` names a node, or which of the leaders.
+A fault begins at ``at_s``, lasts ``seconds`` and is then repaired; faults may overlap. Its target is drawn with the
+schedule, as a number that is resolved when the fault begins: ``target`` selects a node or a leader.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FAILING_DISK: Final = "failing disk"
 ROTTING_DISK: Final = "rotting disk"
 EMPTY_DISK: Final = "empty disk"
 BUSY_CONTROLLER: Final = "busy controller"
-"""A decision takes that long; only in schedules that are written down."""
+"""A decision takes that long; used only in explicit schedules."""
 
 KINDS: Final = (
     CRASH,
@@ -64,9 +64,9 @@ KINDS: Final = (
     EMPTY_DISK,
 )
 SPARES_SESSIONS: Final = frozenset({SLOW_DISK, CLOCK_JUMP, BUSY_CONTROLLER})
-"""They slow decisions down, but every broker lives and reaches the active controller."""
+"""Faults that slow decisions down, while every broker is running and reaches the active controller."""
 DATA_LOSING: Final = frozenset({POWER_LOSS, FAILING_DISK, ROTTING_DISK, EMPTY_DISK})
-"""They may cost a node records it has confirmed: how many at a time is the budget's business."""
+"""Faults by which a node may lose records that it has acknowledged; the budget limits how many nodes at a time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """The assignments, revocations and commits of group members, checked against G1 to G5.
 
-Members tell of what happens to them in the order in which it happens in the world. When a member is given a partition
-that another one still has, that is an anomaly unless the other was removed from the group by then, which is read out of
-``__consumer_offsets``: a member that is cut off cannot know that it is nobody any more. The log itself is checked too:
-no partition with two holders, no epoch that goes back.
+Members report events in the order in which they happen in the simulated world. It is an anomaly if a member is assigned
+a partition that another member still owns, unless the other one had been removed from the group by then. That is read
+from ``__consumer_offsets``, because a partitioned member cannot know that it was removed. The log itself is checked
+too: no partition has two owners, and no epoch decreases.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class LogFacts:
     """The contents of the group's partition of ``__consumer_offsets``."""
 
     removed_at: dict[str, list[int]] = field(default_factory=dict)
-    """For each member the places in the log where it was taken out."""
+    """The offsets in the log at which each member was removed."""
     granted_at: dict[tuple[str, Place], list[int]] = field(default_factory=dict)
     anomalies: list[Anomaly] = field(default_factory=list)
 
@@ -65,7 +65,7 @@ class GroupHistory:
         self.commit_count = 0
         self.refusal_count = 0
         self.late_count = 0
-        """Commits at an epoch before the member's own, of what it had then already."""
+        """The number of commits with an earlier member epoch, for partitions that the member owned at that epoch."""
         self._held: dict[str, dict[Place, None]] = {}
         self._overlaps: list[DoubleOwnership] = []
         self._acknowledged: dict[Place, int] = {}
@@ -120,7 +120,7 @@ class GroupHistory:
             grants = facts.granted_at.get((overlap.receiver, overlap.place), [])
             if not any(before < after for before in removed for after in grants):
                 found.append(
-                    Anomaly(TWO_OWNERS, f"{overlap.receiver} was given {overlap.place}, which {overlap.holder} has")
+                    Anomaly(TWO_OWNERS, f"{overlap.receiver} was assigned {overlap.place}, which {overlap.holder} owns")
                 )
         if not self.grant_count or not self.commit_count:
             found.append(Anomaly(VACUOUS, f"{self.grant_count} grants, {self.commit_count} commits"))
@@ -170,7 +170,7 @@ def _take(
         other = held.get(place)
         if other is not None:
             facts.anomalies.append(
-                Anomaly(TWO_OWNERS, f"{member_id} has {place} at {offset} of the log, and so has {other}")
+                Anomaly(TWO_OWNERS, f"{member_id} owns {place} at offset {offset} of the log, and so does {other}")
             )
         held[place] = member_id
     for place in now:

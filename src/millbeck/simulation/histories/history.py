@@ -1,8 +1,9 @@
-"""What clients did and saw, in the order in which they learned of it: the input of the checkers.
+"""The operations of clients and their results, in the order in which the clients learned of them: the input of the
+checkers.
 
-Every value is unique, so a record read anywhere can be traced to its send. A send whose outcome nobody heard stays
-UNKNOWN: it may be in the log or not, and no checker holds either against the log. ``final`` is the complete read of
-each partition from its start, after everything healed; without it a lost record cannot be told from a late one.
+Every value is unique, so a record read anywhere can be traced to its send. A send without a response stays UNKNOWN: it
+may be in the log or not, and checkers accept both. ``final`` is the complete read of each partition from its start,
+after all faults are repaired; without it a lost record cannot be distinguished from a late one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class SendOutcome(Enum):
 
 
 class Send:
-    """``index`` counts the producer's sends to the partition, in the order it made them."""
+    """A send of a producer; ``index`` is its number among the producer's sends to the partition."""
 
     __slots__ = ("index", "offset", "outcome", "partition", "producer", "value")
 
@@ -37,7 +38,8 @@ class Send:
         return f"{self.value} (send {self.index} of {self.producer} to {self.partition}, {self.outcome.value})"
 
     def acknowledged(self, offset: int | None) -> None:
-        """The offset is None where the log does not tell it (a duplicate of an older batch)."""
+        """Record the acknowledgement; the offset is None if the broker did not return it (a duplicate of an older
+        batch)."""
         self.outcome = SendOutcome.ACKNOWLEDGED
         self.offset = offset
 
@@ -47,7 +49,8 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """``assignment`` changes whenever the consumer's position may: a seek, a rebalance, a restart."""
+    """The records of one poll. ``assignment`` changes whenever the consumer's position may change: by a seek, a
+    rebalance or a restart."""
 
     consumer: str
     assignment: int
@@ -73,7 +76,7 @@ class History:
         self._by_value: dict[str, Send] = {}
 
     def send(self, producer: str, partition: str, value: str) -> Send:
-        """Call before the request is sent; report the outcome to the returned entry."""
+        """Record a send before its request is sent; the result is reported to the returned entry."""
         if value in self._by_value:
             raise ValueError(f"{value} was sent before: checkers need unique values")
         index = self._indexes.get((producer, partition), 0)

@@ -1,10 +1,10 @@
 """The deliveries and acknowledgements of share group members, checked against S1 to S7.
 
-Each record is followed by itself. What a member said counts when the broker has confirmed it, and may have counted when
-nobody knows. A fetch that was sent after a record was confirmed as accepted or rejected must not bring it (S1, S5), two
-members cannot both have it accepted (S1, S2), no delivery comes after the last one allowed (S3), the start of a
-partition only grows (S4) and nothing lies below it that nobody was given (S6). In a group with a dead-letter topic
-what it has given up stands there, at least once, and nothing that was accepted does (S7).
+Each record is tracked separately. A member's acknowledgement counts when the broker has confirmed it, and may have
+counted if its response was lost. A fetch sent after a record was confirmed as accepted or rejected must not return it
+(S1, S5). Two members cannot both have it accepted (S1, S2). No delivery exceeds the delivery limit (S3). The start
+offset of a partition only increases (S4), and no record below it was never delivered (S6). In a group with a
+dead-letter topic, every archived record is in that topic at least once, and no accepted record is (S7).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from millbeck.kernel.ids import TopicPartition
 from millbeck.simulation.histories.history import Anomaly
 
 ACCEPTED_TWICE: Final = "accepted twice"
-FINAL_REOPENED: Final = "given out after it was final"
-TOO_MANY_DELIVERIES: Final = "delivered beyond the limit"
+FINAL_REOPENED: Final = "delivered after it was final"
+TOO_MANY_DELIVERIES: Final = "delivered more often than the limit"
 START_WENT_BACK: Final = "start went back"
 SKIPPED: Final = "skipped"
 LOST: Final = "never delivered"
-LETTER_MISSING: Final = "given up without a dead letter"
-LETTER_OF_ACCEPTED: Final = "a dead letter of what was accepted"
-LETTER_WRONG: Final = "a dead letter that says something else"
+LETTER_MISSING: Final = "archived without a dead letter"
+LETTER_OF_ACCEPTED: Final = "dead letter of an accepted record"
+LETTER_WRONG: Final = "dead letter with a wrong content"
 NEVER_DRAINED: Final = "never drained"
 VACUOUS: Final = "vacuous"
 
@@ -34,16 +34,16 @@ FINAL_KINDS: Final = (AcknowledgeType.ACCEPT, AcknowledgeType.REJECT)
 @dataclass(slots=True)
 class RecordFacts:
     deliveries: list[tuple[float, int]] = field(default_factory=list)
-    """When the fetch was sent that brought it, and which delivery it was."""
+    """The time at which the fetch of the delivery was sent, and the delivery count."""
     accepted_by: list[str] = field(default_factory=list)
     may_be_final: bool = False
-    """Somebody has said so, whether or not it was heard, or this was the last delivery."""
+    """Whether a member has rejected it, confirmed or not, or this was the last delivery."""
     final_s: float | None = None
-    """When a member first knew that it was over."""
+    """The time at which a member first knew that the record is final."""
     is_rejected: bool = False
-    """A member knows that it has rejected it."""
+    """Whether a rejection was confirmed to a member."""
     may_be_accepted: bool = False
-    """Somebody has said so, whether or not it was heard."""
+    """Whether a member has accepted it, confirmed or not."""
     letters: int = 0
 
 
@@ -53,7 +53,7 @@ class ShareHistory:
         self._records: dict[tuple[TopicPartition, int], RecordFacts] = {}
         self._starts: dict[TopicPartition, int] = {}
         self.produced: dict[tuple[TopicPartition, int], None] = {}
-        """Records whose producer knows that they are in the log."""
+        """The acknowledged records."""
         self.values: dict[tuple[TopicPartition, int], bytes] = {}
         self.anomalies: list[Anomaly] = []
         self.confirmed_count = 0
@@ -68,7 +68,7 @@ class ShareHistory:
         if delivery_count > self._limit:
             self._found(TOO_MANY_DELIVERIES, partition, offset, f"delivery {delivery_count} of {self._limit}")
         if facts.final_s is not None and fetched_s > facts.final_s:
-            self._found(FINAL_REOPENED, partition, offset, f"fetched at {fetched_s}, over since {facts.final_s}")
+            self._found(FINAL_REOPENED, partition, offset, f"fetched at {fetched_s}, final since {facts.final_s}")
         self.redelivered_count += bool(facts.deliveries)
         facts.deliveries.append((fetched_s, delivery_count))
         facts.may_be_final = facts.may_be_final or delivery_count >= self._limit
@@ -123,9 +123,9 @@ class ShareHistory:
         for partition, offset in self.produced:
             facts = self._records.get((partition, offset))
             if offset < self._starts.get(partition, -1) and (facts is None or not facts.may_be_final):
-                self._found(SKIPPED, partition, offset, f"below the start {self._starts[partition]}, and not settled")
+                self._found(SKIPPED, partition, offset, f"below the start {self._starts[partition]}, but not final")
             elif facts is None or not facts.deliveries:
-                self._found(LOST, partition, offset, "nobody was given it")
+                self._found(LOST, partition, offset, "it was never delivered")
         if self.confirmed_count < confirmed_min:
             self.anomalies.append(Anomaly(VACUOUS, f"only {self.confirmed_count} acknowledgements were confirmed"))
         return self.anomalies

@@ -1,7 +1,7 @@
 """The history of a compacted topic: writes to keys, and reads from the start that end as tables.
 
 A write's value in the `History` is ``key|name|`` or ``key|name|x`` for a tombstone, so that every write is unique and
-speaks for itself, and the checkers of logs go on working. Times are the clients' wall clock.
+self-describing, and the log checkers apply as well. Times are the clients' wall clock.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class TableHistory(History):
         self.delete_retention_ms = delete_retention_ms
         self.scans: list[Scan] = []
         self.active_from: dict[str, int] = {}
-        """Where each partition's active segment began when it was read finally."""
+        """The base offset of each partition's active segment at the final read."""
         self.compaction_count = 0
         self._acknowledged_ms: dict[str, int] = {}
 

@@ -1,8 +1,8 @@
 """The transactions in the logs of a cluster, read batch by batch when the cluster is idle.
 
-T4: a marker is the decision of its transaction's coordinator, in a partition that is part of it, and with it the
-transaction ends there; what comes after begins another one. T5: a producer's epoch never goes back. T8: nothing is left
-open, and no transaction half done.
+T4: a marker matches the decision of its transaction's coordinator, is in a partition that is part of the transaction,
+and ends the transaction there; later records begin another one. T5: a producer's epoch never decreases. T8: no
+transaction is left open or incomplete.
 """
 
 from __future__ import annotations
@@ -98,9 +98,9 @@ def check_partition(partition: Partition, decisions: TransactionOutcomes, *, has
         assert isinstance(marker, control.EndTransaction)
         key = (header.producer_id, header.producer_epoch)
         if key not in decisions.made:
-            anomalies.append(Anomaly(ORDER, f"{where}: a marker that nobody decided"))
+            anomalies.append(Anomaly(ORDER, f"{where}: a marker without a decision"))
         elif has_epochs and decisions.made[key] != marker.committed:
-            anomalies.append(Anomaly(ORDER, f"{where}: the marker says the opposite of the decision"))
+            anomalies.append(Anomaly(ORDER, f"{where}: the marker contradicts the decision"))
         elif partition.name not in decisions.partitions[key]:
             anomalies.append(Anomaly(ORDER, f"{where}: a marker in a partition that is not part of it"))
         began = open_epochs.pop(header.producer_id, None)

@@ -1,8 +1,8 @@
 """Every mutant by its name, with the runs that must detect it.
 
-Most are detected in runs that are drawn like any other. Where a mistake shows only in rare conditions, the runs are
-drawn from the faults that cause these conditions (``kinds``); where even that would take too many seeds, the schedule
-is written down (``script``).
+Most mutants are detected in ordinary random runs. If a mistake shows only in rare conditions, the runs are drawn from
+the faults that cause these conditions (``kinds``). If even that takes too many seeds, the schedule is given explicitly
+(``script``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from millbeck.simulation.runs.cluster_run import ClusterPlan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """``flushes`` and ``is_combined`` are drawn when None."""
+    """A mutant and the runs that detect it; ``flushes`` and ``is_combined`` are drawn when None."""
 
     name: str
     apply: Callable[[Patch], None]

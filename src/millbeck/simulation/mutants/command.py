@@ -1,4 +1,4 @@
-"""Kills every mutant, and says which checkers do: ``make sim-mutants``."""
+"""Runs every mutant, and reports which checkers detect it: ``make sim-mutants``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from millbeck.simulation.runs.progress import print_line
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="millbeck.simulation.mutants", description=__doc__.split("\n")[0])
-    parser.add_argument("--only", default="", help="mutants whose names contain this")
+    parser.add_argument("--only", default="", help="run only mutants whose names contain this text")
     parser.add_argument("--jobs", type=int, default=2)
     chosen = parser.parse_args(arguments)
     if compiled.in_use():

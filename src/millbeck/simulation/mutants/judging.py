@@ -1,7 +1,7 @@
 """Runs a mutant, and determines which checkers detect it.
 
-A mutant is killed by the first run that ends with an anomaly. Then the checker that found it is left out and the same
-run is made again, until it survives: the checkers left out by then are those that detect the mistake in that run.
+A mutant is killed by the first run that ends with an anomaly. Then the checker that found it is disabled and the same
+run is repeated, until the mutant survives: the disabled checkers are those that detect the mistake in that run.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ CHECKERS_MAX: Final = 8
 class MutantResult:
     name: str
     seed: int
-    """Of the run that killed it; -1: it is alive."""
+    """The seed of the run that killed it; -1 if it survived."""
     first: str
     killers: tuple[str, ...]
     survives: bool
-    """Whether it lives in the same run when those are left out."""
+    """Whether it survives the same run when those checkers are disabled."""
     seconds: float
 
 

@@ -1,4 +1,4 @@
-"""Mistakes in the replication of data, and in the log under it."""
+"""Mistakes in the replication of data and in the log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def no_diverging_epoch_check(patch: Patch) -> None:
 
 
 def truncation_to_the_high_watermark(patch: Patch) -> None:
-    """As Kafka did before KIP-101: a new follower truncates to its own high watermark."""
+    """A new follower truncates to its own high watermark, as in Kafka before KIP-101."""
 
     def follow(partition: Partition, leader_id: int, leader_epoch: int, partition_epoch: int) -> bool:
         is_news = bool(before(partition, leader_id, leader_epoch, partition_epoch))

@@ -1,4 +1,5 @@
-"""The observer of a `SimCluster`: it is called after every turn of the loop and looks at the nodes that ran in it.
+"""The observer of a `SimCluster`: it is called after every iteration of the event loop and checks the nodes that ran in
+it.
 
 This costs a few comparisons when nothing has changed; new data is read and checked once. Nothing here changes
 the run: no randomness, no virtual time.
@@ -53,7 +54,7 @@ class ClusterObserver:
         omitted: frozenset[str] = frozenset(),
         keeps_sessions: bool = False,
     ) -> None:
-        """``keeps_sessions``: no fault separates a running broker from the active controller."""
+        """``keeps_sessions`` says that no fault separates a running broker from the active controller."""
         self.findings = Violations(cluster.world.loop.time, omitted)
         self.quorum = QuorumFacts(self.findings)
         self.data = ReplicationFacts(self.findings, min_insync_replicas)
@@ -117,14 +118,14 @@ class ClusterObserver:
     # What the harness tells.
 
     def ended_unclean(self, member: SimNode) -> None:
-        """The node's process was killed: its next registration must not rely on its former state."""
+        """Record that the node's process was killed: its next registration must not rely on its former state."""
         image, node = self.metadata.newest, self._cluster.nodes.get(member.name)
         broker = None if image is None else image.cluster.brokers.get(member.number)
         if broker is not None and node is not None and node.broker_epoch == broker.epoch:
             self.metadata.unclean[member.number] = broker.epoch
 
     def excuse(self, member: SimNode) -> None:
-        """The disk of the node fails or is full: errors about it are expected."""
+        """Record that the disk of the node fails or is full, so that errors about it are expected."""
         self.excused[member.name] = None
 
     def lost_data(self, member: SimNode) -> None:

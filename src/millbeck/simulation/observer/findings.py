@@ -13,7 +13,8 @@ from millbeck.simulation.histories.history import Anomaly
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """``offset`` is -1 where none is concerned, ``partition`` is empty for the cluster as a whole."""
+    """A violation of an invariant; ``offset`` is -1 if it concerns no offset, ``partition`` is empty if it concerns the
+    whole cluster."""
 
     invariant: str
     node: str

@@ -30,11 +30,11 @@ class MetadataFacts:
         self.newest: MetadataImage | None = None
         self.isr_change_count = 0
         self.confirmed: dict[str, None] = {}
-        """Groups for which a client was told that a setting was made."""
+        """Groups with a setting that was confirmed to a client."""
         self.unclean: dict[int, int] = {}
-        """Brokers whose process ended without order, with the epoch they had."""
+        """Brokers whose process was killed, with the broker epoch they had."""
         self.must_be_unfenced: Callable[[int, int], bool] = lambda broker_id, epoch: False
-        """Whether the broker of that epoch is known to be alive and to reach the controller."""
+        """Whether the broker with that epoch is known to run and to reach the controller."""
         self._data = data
         self._images: dict[int, MetadataImage] = {}
         self._offsets: deque[int] = deque()
@@ -52,7 +52,7 @@ class MetadataFacts:
         """Check the image of a controller that becomes active."""
         for group in self.confirmed:
             if not image.configs.of_group(group):
-                self.findings.broken("R10", node, CLUSTER, image.offset, f"a confirmed setting of {group} is not there")
+                self.findings.broken("R10", node, CLUSTER, image.offset, f"a confirmed setting of {group} is missing")
 
     # What nodes publish.
 
@@ -121,7 +121,7 @@ class MetadataFacts:
             if member not in old.eligible_leader_replicas:
                 facts.wounded.pop(member, None)
                 facts.lossy.pop(member, None)
-        self._data.check_members(facts, joined, "D7", "the node comes into the ISR")
+        self._data.check_members(facts, joined, "D7", "the node joins the ISR")
 
     def _check_election(
         self,
@@ -158,7 +158,8 @@ class MetadataFacts:
             for topic in image.topics.by_id.values():
                 for index, partition in topic.partitions.items():
                     if broker_id in partition.isr or broker_id in partition.eligible_leader_replicas:
-                        detail = f"broker {broker_id} is back after an unclean end, and {partition} counts on it"
+                        why = f"broker {broker_id} has restarted after an unclean shutdown"
+                        detail = f"{why}, but is in the ISR or ELR of {partition}"
                         self.findings.broken("D7", node, f"{topic.name}-{index}", image.offset, detail)
 
     def _check_sessions(self, node: str, before: MetadataImage, image: MetadataImage) -> None:
@@ -167,7 +168,9 @@ class MetadataFacts:
             old = before.cluster.brokers.get(broker_id)
             is_news = old is not None and old.epoch == broker.epoch and broker.is_fenced and not old.is_fenced
             if is_news and self.must_be_unfenced(broker_id, broker.epoch):
-                self.findings.broken("D10", node, CLUSTER, image.offset, f"broker {broker_id} is fenced and alive")
+                self.findings.broken(
+                    "D10", node, CLUSTER, image.offset, f"broker {broker_id} is fenced although it is running"
+                )
 
 
 def _difference(one: MetadataImage, other: MetadataImage) -> str:

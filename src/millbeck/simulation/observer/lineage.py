@@ -38,7 +38,7 @@ class BatchTree:
         self._committed_places: list[int] = []
 
     def place(self, before: int, base_offset: int, next_offset: int, epoch: int, checksum: int) -> int:
-        """The place of a batch that follows ``before``; one whose prefix is not known takes that of its equal."""
+        """The place of a batch that follows ``before``; if its prefix is unknown, the place of an equal batch."""
         if before == UNKNOWN_PREFIX:
             known = self._by_epoch.get((base_offset, epoch))
             return known.place if known is not None and known.checksum == checksum else UNKNOWN_PREFIX
@@ -53,9 +53,10 @@ class BatchTree:
         return None if known.place == entry.place else known
 
     def commit(self, entry: ReplicaBatch) -> int | None:
-        """A replica's high watermark has passed this batch; returns the place that was committed there instead, if so.
+        """Record that a replica's high watermark has passed this batch; returns the place that is committed there
+        instead, if it differs.
 
-        Entries come in order; what is before the known end is compared, the rest is new.
+        Batches are passed in order; those before the known end are compared, later ones are new.
         """
         if entry.next_offset > self.committed_end:
             self.committed_end = entry.next_offset

@@ -1,10 +1,10 @@
-"""What must hold for the replicas of data, seen over all nodes: D1-D8.
+"""Invariants of data replicas, checked over all nodes: D1-D8.
 
-D1 committed prefixes agree. D2 what was acknowledged is committed, and every later leader has it. D3 one process leads
-a partition in an epoch, epochs rise, and what an older leader still commits is with the newer one. D4 the high
-watermark does not go back, waits for enough replicas and for every one in sync, and consumers see nothing beyond it. D5
-offset and epoch identify bytes. D6 epochs begin in order, and a log is cut where histories part, not earlier. D7
-in-sync and eligible replicas have everything committed. D8 the log start, the high watermark and the end are in order.
+D1: committed prefixes agree. D2: acknowledged records are committed, and every later leader has them. D3: one process
+leads a partition in an epoch, epochs increase, and what an older leader still commits is on the newer one. D4: the high
+watermark does not decrease, waits for enough replicas and for all in-sync ones, and consumers read nothing beyond it.
+D5: offset and epoch identify bytes. D6: epochs begin in order, and a log is truncated where it diverges, not earlier.
+D7: in-sync and eligible replicas have everything committed. D8: log start, high watermark and log end are in order.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class PartitionFacts:
         """The highest epoch in which a node was seen to lead, and that node."""
         self.shadows: dict[int, ShadowLog] = {}
         self.wounded: dict[int, None] = {}
-        """Nodes that have lost data, as far as the controller may not know yet."""
+        """Nodes that have lost data of which the controller may not know yet."""
         self.lossy: dict[int, None] = {}
-        """Nodes that have lost data and were not in sync since."""
+        """Nodes that have lost data and have not been in sync since."""
         self.damaged: dict[int, None] = {}
-        """Nodes on whose disks something rotted: what they cut off is no matter of epochs."""
+        """Nodes with corrupted disks, whose truncations do not follow from epochs."""
 
 
 class ReplicationFacts:
@@ -102,8 +102,8 @@ class ReplicationFacts:
     def check_newer_leader(self, facts: PartitionFacts, process_name: str, epoch: int) -> None:
         """Check that the leader of a newer epoch has what the leader of ``epoch`` has just committed.
 
-        It had that when it was elected. If its disk has lost data since, others have it: the fault budget sees to that,
-        and the next leader is checked when it begins to lead.
+        It had the records when it was elected. If its disk has lost data since, the fault budget ensures that others
+        have them, and the next leader is checked when it begins to lead.
         """
         if facts.newest_leader is None:
             return
@@ -176,12 +176,12 @@ class ReplicaChecker:
         self._verified_offset = min(self._verified_offset, log.end_offset)
         self._data.truncation_count += 1
         if partition.is_leader and self._led_epoch == partition.leader_epoch:
-            self._broken("D6", log.end_offset, f"leads and cuts its log, which ended at {before}")
+            self._broken("D6", log.end_offset, f"truncates its log, which ended at {before}, while it leads")
         leader = self._shadow_of(partition.leader_id) if partition.leader_id != self._node_id else None
         if leader is not None and self._node_id not in self.facts.damaged and leader.disk is not shadow.disk:
             common = shadow.common_end(leader, gone)
             if common > log.end_offset:
-                detail = f"cuts its log, which ended at {before} and is its leader's up to {common}"
+                detail = f"truncates its log, which ended at {before} and equals its leader's up to {common}"
                 self._broken("D6", log.end_offset, detail)
 
     def _check_new(self, entries: list[ReplicaBatch]) -> None:
@@ -217,7 +217,7 @@ class ReplicaChecker:
             other = facts.lineage.commit(entry)
             self._verified_offset = entry.next_offset
             if other is not None:
-                self._broken("D1", entry.base_offset, f"commits {entry}, where another batch is committed")
+                self._broken("D1", entry.base_offset, f"commits {entry}, but another batch is committed there")
         if partition.is_leader and facts.lineage.committed_end > known_end:
             self._check_enough(partition)
 

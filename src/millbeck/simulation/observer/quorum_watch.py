@@ -1,9 +1,9 @@
-"""What must hold for the metadata quorum, seen over all of its members: R1-R5 and R7-R9.
+"""Invariants of the metadata quorum, checked over all of its members: R1-R5 and R7-R9.
 
-R1 one process leads an epoch, for good. R2 one vote per replica and epoch. R3 the same offset and epoch mean the same
-bytes after the same prefix. R4 a leader has everything committed. R5 a leader never cuts its log. R7 epochs and high
-watermarks do not go back. R8 what is committed is on the disks of a majority of the voters, and the last of it is of
-the leader's own epoch. R9 what a log does not begin with is in a snapshot.
+R1: at most one process leads an epoch, ever. R2: one vote per replica and epoch. R3: the same offset and epoch mean the
+same bytes after the same prefix. R4: a leader has everything committed. R5: a leader never truncates its log. R7:
+epochs and high watermarks do not decrease. R8: committed records are on the disks of a majority of the voters, and the
+last one is of the leader's own epoch. R9: the part before the start of a log is in a snapshot.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class QuorumFacts:
         self.findings = findings
         self.lineage = BatchTree(QUORUM)
         self.leaders: dict[int, str] = {}
-        """By epoch: the process."""
+        """The process that leads, by epoch."""
         self.votes: dict[tuple[int, bytes, int], ReplicaKey] = {}
         self.shadows: dict[int, ShadowLog] = {}
-        """By node id."""
+        """The facts by node id."""
 
     @property
     def election_count(self) -> int:
@@ -62,7 +62,7 @@ class QuorumMemberChecker:
         self._listen(quorum)
 
     def _listen(self, quorum: QuorumDriver) -> None:
-        """A vote or an epoch counts when it is sent: before that it may be lost."""
+        """Observe sent messages: a vote or an epoch counts when it is sent, before that it may be lost."""
         ask_before, send_before = quorum.ask, quorum._send
 
         async def asked(ask: Request) -> Response:
@@ -127,9 +127,9 @@ class QuorumMemberChecker:
         log, shadow = self._quorum.log, self._shadow
         if log.end_offset < shadow.end_offset:
             if machine.is_leader and self._leader_epoch == machine.epoch:
-                self._broken("R5", log.end_offset, f"leads epoch {machine.epoch} and cuts its log")
+                self._broken("R5", log.end_offset, f"truncates its log while it leads epoch {machine.epoch}")
             if log.end_offset < self._high_watermark:
-                self._broken("R7", log.end_offset, f"cuts its log below its high watermark {self._high_watermark}")
+                self._broken("R7", log.end_offset, f"truncates its log below its high watermark {self._high_watermark}")
             shadow.cut(log.end_offset)
             self._verified_offset = min(self._verified_offset, log.end_offset)
         else:
@@ -174,7 +174,7 @@ class QuorumMemberChecker:
             other = facts.lineage.commit(entry)
             self._verified_offset = entry.next_offset
             if other is not None:
-                self._broken("R4", entry.base_offset, f"commits {entry}, where another batch is committed")
+                self._broken("R4", entry.base_offset, f"commits {entry}, but another batch is committed there")
         if machine.is_leader and machine.high_watermark > max(before, 0):
             self._check_majority(machine)
 

@@ -1,6 +1,6 @@
 """The observer's copy of one replica's log: its batches, read from the page cache as they are written.
 
-Only the fixed fields of a batch are looked at, once. A shadow outlives its process, since the log does.
+Only the fixed fields of a batch are read, once. A shadow log outlives the process, as the log does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ShadowLog:
         self.entries: list[ReplicaBatch] = []
         self.start_offset = 0
         self._resume = ("", 0)
-        """Where reading goes on when no batch is left to go on from."""
+        """The position to continue reading from when no batch is left."""
         self.end_offset = 0
         self.flushed_offset = 0
         self._bases: list[int] = []
@@ -79,7 +79,7 @@ class ShadowLog:
         return new
 
     def _place_before(self) -> int:
-        """The place before an empty log: a snapshot represents what is committed before it."""
+        """The place before an empty log; a snapshot stands for everything committed before it."""
         return ROOT if self.end_offset == 0 else self.lineage.committed_at(self.end_offset)
 
     def starts_at(self, offset: int) -> None:
@@ -143,10 +143,10 @@ class ShadowLog:
         return common
 
     def checked_bit(self, fraction: float) -> tuple[str, int] | None:
-        """A bit that a batch's checksum covers, with its file; ``fraction`` says which. None: the log is empty.
+        """A bit covered by a batch's checksum, with its file, chosen by ``fraction``; None if the log is empty.
 
-        Nothing covers the offset and the epoch before it: who finds those changed can not tell. The fixed fields
-        behind it are covered, and left alone too: by them this shadow finds its way when it reads the log anew.
+        No checksum covers the offset and the epoch, so a change of these could not be detected. The fixed fields after
+        them are covered, but are not chosen either, because this shadow log needs them when it reads the log again.
         """
         if not self.entries:
             return None

@@ -3,8 +3,8 @@
     member = Member(1, voters=(1, 2, 3), epochs=[1, 1, 2])      # a log of three records
     effects = member.step(TimePassed(), at_ms=5_000)
 
-Effects on the log are carried out on a log in memory, and the event that tells of it is stepped at once, as a driver
-does; so ``effects`` may be those of several steps. Nothing is flushed unless the test says so.
+Effects on the log are performed on an in-memory log, and the resulting event is stepped at once, as a driver does; so
+``effects`` may be those of several steps. Nothing is flushed unless the test requests it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The invariants of the quorum, checked by an observer of all members.
 
-R1 one leader an epoch, R2 one vote an epoch and replica, R3
-log matching, R4 a leader has everything committed, R5 a leader never cuts its log, R7 nothing goes back, R8 what is
-committed is flushed on a majority of the voters.
+R1: one leader per epoch. R2: one vote per epoch and replica. R3: log matching. R4: a leader has everything committed.
+R5: a leader never truncates its log. R7: nothing decreases. R8: committed records are flushed on a majority of the
+voters.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Checks:
         for offset in range(log.start_offset, self.committed_end):
             has_it = offset < log.end_offset and log.at(offset) == self.committed[offset]
             _expect(has_it, f"R4: {key} leads epoch {epoch} without the committed record at {offset}")
-        _expect(log.end_offset >= self.committed_end, f"R4: the log of {key} ends before what is committed")
+        _expect(log.end_offset >= self.committed_end, f"R4: the log of {key} ends before the last committed record")
 
     def votes_for(self, voter: ReplicaKey, epoch: int, candidate: ReplicaKey) -> None:
         """Check R2 when a vote is sent."""
@@ -40,7 +40,7 @@ class Checks:
         _expect(known == candidate, f"R2: {voter} voted for {known} and for {candidate} in epoch {epoch}")
 
     def appended(self, key: ReplicaKey, log: MemoryLog, offset: int) -> None:
-        """R3: the same offset and epoch mean the same record, after the same one."""
+        """Check R3: the same offset and epoch mean the same record after the same predecessor."""
         entry = log.at(offset)
         own = (entry.payload, log.epoch_before(offset))
         known = self.matching.setdefault((offset, entry.epoch), own)
@@ -59,7 +59,7 @@ class Checks:
     def leader_commits(
         self, high_watermark: int, voters: VoterSet, logs: Iterable[tuple[ReplicaKey, MemoryLog]], epoch: int
     ) -> None:
-        """R8: a majority has it on disk, and the last of it is of the leader's own epoch."""
+        """Check R8: a majority has the committed records on disk, and the last one is of the leader's own epoch."""
         last = self.committed.get(high_watermark - 1)
         _expect(
             last is not None and last.epoch == epoch,
@@ -76,8 +76,10 @@ class Checks:
         )
 
     def truncates(self, key: ReplicaKey, offset: int, high_watermark: int, *, is_leader: bool) -> None:
-        _expect(not is_leader, f"R5: {key} leads and cuts its log at {offset}")
-        _expect(offset >= high_watermark, f"{key} cuts its log at {offset}, below its high watermark {high_watermark}")
+        _expect(not is_leader, f"R5: {key} truncates its log at {offset} while it leads")
+        _expect(
+            offset >= high_watermark, f"{key} truncates its log at {offset}, below its high watermark {high_watermark}"
+        )
 
     def persists(self, key: ReplicaKey, before: int, epoch: int) -> None:
         _expect(epoch >= before, f"R7: the epoch of {key} goes from {before} to {epoch}")

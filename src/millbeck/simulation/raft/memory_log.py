@@ -1,7 +1,7 @@
 """A metadata log in memory, with flushed and unflushed records, and its state after a crash or power loss.
 
-Records are numbers. What a number stands for, an empty record or a control record, is kept in a table that all logs of
-a world share, so that a batch's bytes are three integers a record.
+Records are numbers. A table shared by all logs of a world maps each number to an empty record or a control record, so
+that a batch has three integers per record.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class MemoryLog:
 
     def __init__(self, initial: MemorySnapshot) -> None:
         self.base = initial
-        """What stands for everything before ``start_offset``."""
+        """The snapshot of everything before ``start_offset``."""
         self.entries: list[LogEntry] = []
         self.flushed_offset = 0
 
@@ -99,7 +99,8 @@ class MemoryLog:
         self.flushed_offset = self.end_offset
 
     def begin_with(self, snapshot: MemorySnapshot) -> None:
-        """Replace everything below a snapshot's end with the snapshot; a consistent rest of the log stays."""
+        """Replace everything below a snapshot's end with the snapshot; the rest of the log is kept if it is
+        consistent."""
         kept = self.entries[snapshot.key.end_offset - self.start_offset :]
         self.entries = kept if snapshot.key.end_offset <= self.end_offset else []
         self.base = snapshot

@@ -1,7 +1,8 @@
 """A quorum in virtual time: with delayed and lost messages, partitions, crashes, power losses and voter changes.
 
-Everything is drawn from one seed, the options too. The first phase is about safety: whatever happens, `Checks` hold.
-The second is about progress: when all is healed, a leader must be there soon and commit.
+Everything is drawn from one seed, including the options. The first phase tests safety: `Checks` must hold under all
+faults. The second phase tests progress: after all faults are repaired, a leader must soon be elected and commit
+records.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ FAULTS: Final = ("crash", "power", "partition", "one-way", "heal", "snapshot", "
 
 
 class RaftWorld:
-    """``replicas`` are in the order of their node ids; a static quorum has no change of voters."""
+    """A simulated quorum. ``replicas`` are in the order of their node ids; a static quorum has no voter changes."""
 
     def __init__(
         self,

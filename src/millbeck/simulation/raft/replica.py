@@ -1,7 +1,7 @@
 """One member of a simulated quorum: its disk, which outlives it, and the machine that runs on it.
 
-Effects are carried out as the real driver does: in order, the state's file taking its time, and no event is looked at
-before the last effect of the one before. A crash may fall anywhere in between.
+Effects are performed as by the real driver: in order, with a delay for writing quorum-state, and the next event is
+stepped only after the last effect of the previous one. A crash may happen at any point in between.
 """
 
 from __future__ import annotations
@@ -325,7 +325,7 @@ class Replica:
         self.world.answer(self, token, reply)
 
     def _install(self, key: SnapshotKey) -> None:
-        assert self._part_bytes == SNAPSHOT_SIZE_BYTES, "a snapshot is not whole"
+        assert self._part_bytes == SNAPSHOT_SIZE_BYTES, "a snapshot is incomplete"
         assert self.machine is not None
         assert not self.machine.is_leader, "R9: a leader loads a snapshot"
         snapshot = self.world.snapshots[key]

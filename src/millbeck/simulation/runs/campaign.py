@@ -1,11 +1,11 @@
-"""Many seeded runs of a cluster, on as many processes as asked for: ``make sim``.
+"""Many seeded runs of a cluster, in parallel processes: ``make sim``.
 
     python -m millbeck.simulation.runs.campaign --seeds 1000            # runs them all; ends with counts of events
     python -m millbeck.simulation.runs.campaign --seed 17               # that one; a failing run is shrunk and saved
     python -m millbeck.simulation.runs.campaign --plan build/sim/17.json
 
-A campaign in which little happened fails as well: elections, changes of in-sync replicas, truncations and acknowledged
-writes per hundred seeds have their minimums.
+A campaign with too few events fails as well: there are minimums per hundred seeds for elections, ISR changes,
+truncations and acknowledged writes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from millbeck.simulation.runs.progress import print_line
 from millbeck.simulation.runs.shrinking import shrink
 
 MINIMUMS: Final = {"elections": 300, "isr_changes": 300, "truncations": 30, "acknowledged": 20_000}
-"""Per hundred seeds."""
+"""The minimum number of events per hundred seeds."""
 REPORT_EVERY: Final = 50
 PLANS_DIRECTORY: Final = "build/sim"
 
@@ -36,7 +36,7 @@ PLANS_DIRECTORY: Final = "build/sim"
 class SeedResult:
     seed: int
     problems: tuple[tuple[str, str], ...]
-    """Kind and description."""
+    """The kind and description of each problem."""
     counts: Counts
     seconds: float
     faults: dict[str, int]
@@ -68,7 +68,7 @@ def shortfalls(counts: Counts, seed_count: int) -> list[str]:
         "acknowledged": counts.acknowledged,
     }
     return [
-        f"{found[name]} {name} in {seed_count} seeds, at least {minimum * seed_count // 100} are asked for"
+        f"{found[name]} {name} in {seed_count} seeds, at least {minimum * seed_count // 100} are required"
         for name, minimum in MINIMUMS.items()
         if found[name] < minimum * seed_count // 100
     ]
@@ -88,7 +88,7 @@ def run_all(seeds: Sequence[int], jobs: int) -> Iterable[SeedResult]:
 
 
 def campaign(seeds: Sequence[int], jobs: int) -> int:
-    """Returns the exit status."""
+    """Run a campaign; returns the exit status."""
     began_s = time.perf_counter()
     total, cpu_s, failed, faults = Counts(), 0.0, [], dict[str, int]()
     for number, outcome in enumerate(run_all(seeds, jobs), 1):

@@ -1,13 +1,14 @@
 """A seeded run of a whole cluster: clients work under faults drawn from the seed; no acknowledged record may be lost.
 
-A run has two phases. In the first one a schedule of faults is carried out (`faults`), several at a time, while an
-observer checks every invariant after every turn (`observer`). Then everything is healed, and the cluster has to come
-back by itself: every partition has a leader and all of its replicas in sync, every write is acknowledged, every node
-knows the same metadata; with one node gone again, writes go on. In the end everything is read once more, and the
-checkers look at what the clients saw.
+A run has two phases. In the first one a schedule of overlapping faults is injected (`faults`), while an observer checks
+every invariant after every iteration of the event loop (`observer`). Then all faults are repaired, and the cluster must
+recover: every partition has a leader and all replicas in sync, every write is acknowledged, and every node has the same
+metadata. Writes must also continue when one node is stopped again. In the end all records are read, and the checkers
+examine the clients' histories.
 
-What a seed decides is in its `ClusterPlan`: sizes, settings, which faults are drawn at all (each seed leaves some out),
-and the schedule. ``min.insync.replicas`` is 2 of 3 replicas; the fault budget keeps losses within what that promises.
+The `ClusterPlan` has everything that is drawn from the seed: sizes, settings, the kinds of faults (each seed omits
+some), and the schedule. ``min.insync.replicas`` is 2 of 3 replicas; the fault budget limits losses to what that
+guarantees.
 """
 
 from __future__ import annotations
@@ -42,12 +43,13 @@ POLL_SECONDS: Final = 0.1
 LIVENESS: Final = "liveness"
 UNEXPECTED: Final = "unexpected error"
 WITHOUT_FLUSH: Final = tuple(kind for kind in kinds.KINDS if kind not in (kinds.POWER_LOSS_OF_ALL, kinds.ROTTING_DISK))
-"""Where nothing is synced, everything may be gone at once, and nobody looks for rot in what is not on the disk."""
+"""Kinds of faults that are omitted without syncs: everything could be lost at once, and unsynced data is not checked
+for corruption."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlan:
-    """All that is drawn from a seed; printed when a run fails."""
+    """The values drawn from a seed; printed when a run fails."""
 
     seed: int
     is_combined: bool = True
@@ -60,12 +62,12 @@ class ClusterPlan:
     think_s: float = 0.5
     schedule: tuple[Fault, ...] = ()
     absent: float = -1.0
-    """Which node is gone for good in the end, as a number below 1; negative: none."""
+    """The node that is stopped for good in the end, as a number below 1; negative for none."""
     topic_options: dict[str, str] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     network: NetworkOptions = field(default_factory=NetworkOptions)
     omitted: frozenset[str] = frozenset()
-    """Checkers that are left out."""
+    """Disabled checkers."""
 
     @classmethod
     def drawn(cls, seed: int) -> ClusterPlan:
@@ -185,7 +187,7 @@ class ClusterRun:
             async with asyncio.timeout(RECOVERY_SECONDS):
                 await clients.create_topic(plan.partition_count, plan.topic_options, replication_factor=REPLICAS)
         except TimeoutError:
-            self._slow = Anomaly(LIVENESS, "a cluster without faults does not make a topic")
+            self._slow = Anomaly(LIVENESS, "a cluster without faults cannot create a topic")
             return
         await self._work(clients)
 
@@ -226,7 +228,7 @@ class ClusterRun:
                 async with asyncio.timeout(RECOVERY_SECONDS):
                     self.history.record_final_read(str(partition), await reader.read_all())
             except TimeoutError:
-                detail = f"{TOPIC}-{partition} can not be read beyond {reader.position}: {self._state()}"
+                detail = f"{TOPIC}-{partition} cannot be read beyond {reader.position}: {self._state()}"
                 self._slow = Anomaly(LIVENESS, detail)
                 return
 
@@ -238,11 +240,13 @@ class ClusterRun:
     async def _recover(self, work: list[asyncio.Task[Any]]) -> None:
         """Wait until all clients have finished and all replicas are in sync."""
         if not await self._in_time(RECOVERY_SECONDS, lambda: all(task.done() for task in work)):
-            detail = f"writes are not acknowledged {RECOVERY_SECONDS} s after all has healed: {self._state()}"
+            detail = f"writes are not acknowledged {RECOVERY_SECONDS} s after all faults were repaired: {self._state()}"
             self._slow = Anomaly(LIVENESS, detail)
             return
         if not await self._in_time(RECOVERY_SECONDS, self._is_whole):
-            self._slow = Anomaly(LIVENESS, f"not all is in order {RECOVERY_SECONDS} s after that: {self._state()}")
+            self._slow = Anomaly(
+                LIVENESS, f"the cluster has not recovered {RECOVERY_SECONDS} s after that: {self._state()}"
+            )
 
     async def _go_on_without_one(self, clients: MultiNodeCluster) -> None:
         """Stop one node for good: the others must take over and accept writes."""
@@ -263,7 +267,7 @@ class ClusterRun:
         await asyncio.gather(*work)
         cluster.start_all()
         if not await self._in_time(RECOVERY_SECONDS, self._is_whole):
-            self._slow = Anomaly(LIVENESS, f"{member.name} does not come back: {self._state()}")
+            self._slow = Anomaly(LIVENESS, f"{member.name} does not recover: {self._state()}")
 
     async def _in_time(self, seconds: float, is_done: Callable[[], bool]) -> bool:
         deadline_s = self.world.loop.time() + seconds

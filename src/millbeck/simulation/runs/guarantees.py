@@ -1,9 +1,9 @@
-"""What ``acks`` and ``min.insync.replicas`` promise, as a simulation: ``make guarantees``.
+"""A simulation of the guarantees of ``acks`` and ``min.insync.replicas``: ``make guarantees``.
 
 Each row of the table is a topic of three replicas, a setting of the producers, and a kind of failure. A broker that
 fails loses its disk and comes back with an empty one; before that, in half of the runs, followers are cut off for a
-while, so that they leave the in-sync replicas. Rows that promise nothing must show a loss in some seed, or the table
-says less than it seems to; the others never show one.
+while, so that they leave the in-sync replicas. Rows without a guarantee must show a loss for some seed, otherwise the
+run proves nothing; the other rows must never show one.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ ROWS: Final = (
 
 
 class GuaranteeRun:
-    """One seed of one row; `run` sets ``lost`` and ``acknowledged``."""
+    """The run of one seed for one row of the table; `run` sets ``lost`` and ``acknowledged``."""
 
     def __init__(self, row: DurabilityCase, seed: int) -> None:
         self.row = row
@@ -147,7 +147,8 @@ class GuaranteeRun:
         await asyncio.sleep(SETTLE_SECONDS)
 
     def _failing(self, leader: SimNode, followers: list[SimNode], *, is_isolated: bool) -> list[SimNode]:
-        """Followers that were cut off come first in the list: where two fail, it is the two in sync in half of them."""
+        """The failing nodes. Followers that were cut off come first; if two fail, they are the two in-sync ones in half
+        of the runs."""
         everybody = [leader, *followers]
         match self.row.failure:
             case failure if failure == FOLLOWER:

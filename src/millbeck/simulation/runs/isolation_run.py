@@ -1,10 +1,10 @@
 """A seeded run of a cluster in which every decision about some "bad" entities raises.
 
 There is a bad transactional id, group, share partition, topic and broker beside good ones, in the same shards and under
-the same controller. Checked is I1: one bad entity never stops the others, wherever a timer looks at all of them, also
-after a coordinator was loaded anew. Good transactions are aborted within their timeout, the check interval and a
-margin; offsets of good groups expire; good share partitions are written anew; a good broker that is silent is fenced
-and its good partitions are led by others; leadership of good partitions goes back to the preferred replicas.
+the same controller. Invariant I1 is checked: one bad entity never stops the others in any periodic pass, also after a
+coordinator was reloaded. Good transactions are aborted within their timeout, the check interval and a margin; offsets
+of good groups expire; good share partitions get new snapshots; a good broker without heartbeats is fenced and its good
+partitions get other leaders; leadership of good partitions returns to the preferred replicas.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ COLD_SECONDS: Final = 2.0
 SESSION_SECONDS: Final = 3.0
 BALANCE_SECONDS: Final = 4.0
 AVAILABLE_SECONDS: Final = 15.0
-"""How long a coordinator may be on the way to another broker."""
+"""The maximum time in which a coordinator moves to another broker."""
 GOOD, BAD = "good", "bad"
 INTERNAL_TOPICS: Final = (CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC)
 KINDS: Final = ("transaction", "group", "share partition", "broker", "partition")
@@ -75,12 +75,12 @@ SETTINGS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolationPlan:
-    """All that is drawn from a seed; printed when a run fails."""
+    """The values drawn from a seed; printed when a run fails."""
 
     seed: int
     good_count: int = 3
     bad_position: int = 1
-    """How many of the good ones come before the bad one."""
+    """The number of good entities before the bad one."""
     loses_coordinators: bool = True
 
     @classmethod
@@ -105,7 +105,7 @@ class IsolationRun:
         self.plan = plan
         self.cluster = SimCluster(plan.seed, is_combined=False, settings=SETTINGS)
         self.refused: dict[str, int] = dict.fromkeys(KINDS, 0)
-        """How often a decision for a bad entity raised."""
+        """The number of decisions about a bad entity that raised."""
         self._dice = stream(plan.seed, "isolation run")
         self._bad_broker = -1
         self._topic_ids: dict[str, bytes] = {}
@@ -195,12 +195,12 @@ class IsolationRun:
             self._within(
                 TRANSACTION_TIMEOUT_SECONDS + CHECK_SECONDS,
                 lambda: all(self._status(name) is TransactionState.COMPLETE_ABORT for name in good),
-                "transactions that have timed out are aborted",
+                "timed out transactions are aborted",
             ),
             self._within(
                 2 * COLD_SECONDS,
                 lambda: all(self._snapshot_epoch(name) > 0 for name in good),
-                "share partitions that nobody writes to are written anew",
+                "share partitions without writes get new snapshots",
             ),
             self._within(
                 RETENTION_SECONDS + CHECK_SECONDS,

@@ -1,7 +1,7 @@
 """A seeded run of one whole node: clients work, the node is killed and loses power; no acknowledged record is lost.
 
-What breaks, when and how often comes from the seed alone. Two promises are tested: without flushing, what was
-acknowledged survives the death of the process; with ``flush.messages=1`` it survives a power cut as well.
+The seed alone determines the faults and their times. Two guarantees are tested: without flushing, acknowledged records
+survive a crash of the process; with ``flush.messages=1`` they survive a power loss as well.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LIMIT_SECONDS: Final = 1200.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """All that is drawn from a seed; printed when a run fails."""
+    """The values drawn from a seed; printed when a run fails."""
 
     seed: int
     survives_power_loss: bool

@@ -1,7 +1,7 @@
 """A seeded run of three nodes whose ACLs change while nodes crash, restart and load snapshots.
 
-Checked is Q2: after each metadata image that a node has taken up, its authorizer decides as a plain model of the ACLs
-in that image does. So what was revoked is allowed on no node that has applied the revocation.
+Invariant Q2 is checked: after each metadata image that a node has applied, its authorizer decides as a simple model of
+the ACLs in that image does. So a revoked permission is denied on every node that has applied the revocation.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LIMIT_SECONDS: Final = 600.0
 ROUNDS: Final = 25
 QUESTIONS: Final = 40
 SUPER_USER: Final = "User:al"
-"""Shorter than another principal's name, and a prefix of it."""
+"""A principal whose name is a prefix of another principal's name."""
 PRINCIPALS: Final = ("User:alice", "User:bob", SUPER_USER)
 HOSTS: Final = ("127.0.0.1", "10.0.0.1", "::1")
 OPERATIONS: Final = (Operation.READ, Operation.WRITE, Operation.DESCRIBE, Operation.ALTER, Operation.ALL)
@@ -46,7 +46,7 @@ SETTINGS: Final = {
 
 @dataclass(slots=True)
 class Seen:
-    """What the checks came across: a run that saw too little proves nothing."""
+    """Counts of what the checks covered: a run with too few checks proves nothing."""
 
     allowed: int = 0
     denied: int = 0

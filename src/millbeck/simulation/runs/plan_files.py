@@ -1,4 +1,5 @@
-"""Plans of cluster runs as files: a failed run is kept with its faults, since code changes change what a seed means."""
+"""Plans of cluster runs as files: a failed run is saved with its faults, because the meaning of a seed changes with the
+code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress messages of long runs: a line at a time, flushed, also without a terminal."""
+"""Progress messages of long runs, printed line by line and flushed, also without a terminal."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A node with only a member of the quorum: the real driver on a disk, behind its own listener.
 
-It serves what members say to each other, without the rest of a node, so that the driver can be run in a simulated world
-by itself. `QuorumRun` (``quorum_run``) has several of them elect, fail and come back.
+It serves the requests between members, without the rest of a node, so that the driver can run alone in a simulated
+world. `QuorumRun` (``quorum_run``) runs several of them with elections, crashes and restarts.
 """
 
 from __future__ import annotations

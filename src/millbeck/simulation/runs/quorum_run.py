@@ -1,7 +1,7 @@
 """A seeded run of real quorum drivers on simulated machines: decisions are made, members are killed and lose power.
 
-What was answered must be in the image of every member in the end, at the same offset everywhere; images of the same
-offset are equal on all of them whenever they are published (R6), and on one member offsets never go back within a life.
+Every answered decision must be in the image of every member in the end, at the same offset; images of the same offset
+are equal on all members whenever they are published (R6); and on one process the offsets of images never decrease.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
 """A seeded run of three registry instances on a cluster of three brokers, driven below HTTP.
 
 Clients register and delete schemas under subjects of their own while instances and brokers are killed, paused for
-longer than the session, and cut off. A request whose outcome is unknown is repeated until it has an answer, so each
-client knows what its subjects hold. The log begins with records of an older release, whose keys have other bytes.
+longer than the session, and cut off. A request whose outcome is unknown is repeated until it is answered, so each
+client knows the contents of its subjects. The log begins with records of an older release, whose keys have a different
+byte form.
 
 Checked are
 
-- Y1: an id stands for one text for ever, in all answers and in all committed records;
-- Y2: what was answered is there in the end, and nothing else;
+- Y1: an id has one text forever, in all answers and in all committed records;
+- Y2: in the end the registry has exactly the answered writes;
 - Y3: a read that carries the offset of a write is not older than the write;
 - Y4: instances have equal states in the end;
-- Y5: who reads uncommitted records, and who reads the log after compaction, gets the same state.
+- Y5: readers of uncommitted records, and readers of the compacted log, get the same state.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class RegistryPlan:
 
 
 class RegistryRequest(NamedTuple):
-    """What a client sends to an instance's process: run there, answered through the future."""
+    """A client's request to an instance's process: it runs there, and the future gets the answer."""
 
     run: Callable[[Instance], Any]
     reply: asyncio.Future[Any]
@@ -120,7 +121,7 @@ class RegistryRun:
         self._requests: dict[str, asyncio.Queue[RegistryRequest]] = {}
         self._bootstrap = ""
         self._held: dict[str, str] = {}
-        """What each subject must have in the end: its one text; no entry if it is deleted."""
+        """The final text of each subject; no entry if it is deleted."""
 
     def run(self) -> list[Anomaly]:
         """Run everything and return the anomalies."""
@@ -142,7 +143,7 @@ class RegistryRun:
         self._heal()
         _, pending = await asyncio.wait(clients, timeout=SETTLE_SECONDS)
         if pending:
-            self.found(LIVENESS, f"{len(pending)} clients do not come to an end")
+            self.found(LIVENESS, f"{len(pending)} clients do not finish")
         for task in pending:
             task.cancel()
         for outcome in await asyncio.gather(*clients, return_exceptions=True):
@@ -199,18 +200,19 @@ class RegistryRun:
         self.cluster.world.node(name).start(main, may_fail=True)
 
     async def _submit(self, name: str, decide: Callable[[RegistryState], Decision[Any]]) -> Any:
-        """Have an instance write. A request whose client has given up is not decided any more: it asks again."""
+        """Submit a write to an instance. A request whose client has given up is not decided any more, since the client
+        repeats it."""
         reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def decide_in_time(state: RegistryState) -> Decision[Any]:
             if reply.done():
-                raise StoreTimeout("nobody waits for this")
+                raise StoreTimeout("the client no longer waits for this")
             return decide(state)
 
         return await self._ask(name, lambda instance: instance.submit(decide_in_time), reply)
 
     async def _ask(self, name: str, run: Callable[[Instance], Any], reply: asyncio.Future[Any] | None = None) -> Any:
-        """Have an instance run something in its process; raises TimeoutError when it does not answer."""
+        """Run a function in an instance's process; raises TimeoutError when it does not answer."""
         if reply is None:
             reply = asyncio.get_running_loop().create_future()
         self._requests[name].put_nowait(RegistryRequest(run, reply))
@@ -262,11 +264,11 @@ class RegistryRun:
             except (SubjectSoftDeleted, SubjectNotFound):
                 continue  # by an earlier attempt, whose answer was lost
             except SubjectNotSoftDeleted as error:
-                self.found(KEPT, f"the soft delete of {subject} was answered and is gone: {error}")
+                self.found(KEPT, f"the soft delete of {subject} was answered but is lost: {error}")
         del self._held[subject]
 
     async def _write(self, dice: Any, decide: Callable[[RegistryState], Decision[Any]]) -> Any:
-        """Ask until there is an answer; follows the leader as forwarding does."""
+        """Repeat a request until it is answered; follows the leader as forwarding does."""
         name = dice.choice(INSTANCES)
         while True:
             try:
@@ -361,7 +363,7 @@ class RegistryRun:
         limit_s = loop.time() + SETTLE_SECONDS
         while sum(each.is_leading for each in self._instances.values()) != 1:
             if loop.time() > limit_s:
-                self.found(LIVENESS, "there is not one leader in the end")
+                self.found(LIVENESS, "there is no single leader in the end")
                 break
             await asyncio.sleep(0.5)
         request = Register(subject="last", schema=Schema(AVRO, "last"))
@@ -420,7 +422,7 @@ async def _handle(instance: Instance, request: RegistryRequest) -> None:
 
 
 async def _text_when_seen(instance: Instance, offset: int, subject: str) -> list[str] | None:
-    """The subject's texts once the offset has been seen; None if it is not in time."""
+    """The subject's texts once the offset has been seen; None if that takes too long."""
     if not await instance.has_seen(offset, 1.0):
         return None
     return [each.schema.text for each in instance.state.versions(subject)]

@@ -1,9 +1,9 @@
 """A seeded run of a share group on a whole cluster: members come and go, leaders and share coordinators die.
 
-First members take, settle, forget and die while nodes are killed, paused and restarted, one at a time; a producer goes
-on writing. Then all members follow the protocol, and all records must be acknowledged: no lag is left. What members
-were given and told is checked as it happens (`share_history`, S1 to S6). Some groups have a dead-letter topic, which is
-read in the end and must have everything that the group has given up (S7).
+First, members acquire, acknowledge and forget records and crash, while nodes are killed, paused and restarted, one at a
+time; a producer continues to write. Then all members follow the protocol, and all records must be acknowledged: no lag
+is left. Deliveries and confirmations are checked as they happen (`share_history`, S1 to S6). Some groups have a
+dead-letter topic, which is read in the end and must have every archived record (S7).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DEAD_LETTERS: Final = "dlq.jobs"
 LIMIT_SECONDS: Final = 900.0
 DRAIN_SECONDS: Final = 60.0
 TOPICS: Final = (TOPIC, DEAD_LETTERS, CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC)
-"""Those that must have lost nothing when the next node breaks."""
+"""Topics whose replicas must all be in sync before the next fault."""
 
 SETTINGS: Final = {
     "offsets.topic.num.partitions": "2",
@@ -56,7 +56,7 @@ SETTINGS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharePlan:
-    """All that is drawn from a seed; printed when a run fails."""
+    """The values drawn from a seed; printed when a run fails."""
 
     seed: int
     member_count: int
@@ -201,7 +201,7 @@ class ShareRun:
                         )
 
     async def _seat(self, environment: Environment, servers: str) -> None:
-        """Run one member after another in the same place."""
+        """Run members one after the other."""
         settings = {
             "bootstrap.servers": servers,
             "group.id": GROUP,
@@ -268,4 +268,4 @@ class ShareRun:
             lag = await self._look(admin)
             if lag == 0:
                 return []
-        return [Anomaly(NEVER_DRAINED, f"{DRAIN_SECONDS} s after the last trouble the lag is {lag}")]
+        return [Anomaly(NEVER_DRAINED, f"{DRAIN_SECONDS} s after the last fault the lag is {lag}")]

@@ -1,7 +1,7 @@
 """Makes a failing run smaller: fewer faults, fewer clients and partitions, as long as it fails in the same way.
 
-The schedule is data, and every part of a run draws from a stream of its own: what is left of a schedule does what it
-did before, as far as the cluster lets it.
+The schedule is data, and every part of a run draws from its own random stream: the remaining faults of a schedule have
+the same effects as before, as far as the state of the cluster permits.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def minimal(items: Sequence[T], fails: Callable[[tuple[T, ...]], bool]) -> tuple
 
 
 def shrink(plan: ClusterPlan, kind_of: Callable[[ClusterPlan], str | None]) -> ClusterPlan:
-    """``kind_of`` runs a plan and says in which way it fails, None when it does not."""
+    """Shrink a plan; ``kind_of`` runs a plan and returns the kind of its failure, None if it passes."""
     kind = kind_of(plan)
     if kind is None:
         return plan

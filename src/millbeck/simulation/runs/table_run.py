@@ -1,8 +1,8 @@
 """A seeded run of one whole node with a compacted topic, under the faults of `node_run` and a few of the cleaner's own.
 
-Segments are small and the cleaner is eager, so that a run sees many compactions: whole and cut short by a worker that
-dies, by files that cannot be written, by the death of the node between any two steps. The memory for keys is often too
-small for all of them.
+Segments are small and the cleaner runs often, so that a run has many compactions: complete ones, and ones interrupted
+by a worker that dies, by files that cannot be written, or by a crash of the node between any two steps. The memory for
+keys is often too small for all of them.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class TablePlan(Plan):
     delete_retention_ms: int
     worker_death: float
     thread_delay_s: float
-    """Long ones make the moments long in which a swap is half done."""
+    """The duration of syncs; long ones lengthen the time in which a swap is incomplete."""
     broker_options: tuple[tuple[str, str], ...]
     limit_s: float = 400.0
-    """Of virtual time; a run that gets stuck takes so long to be noticed."""
+    """The limit in virtual seconds, after which a stuck run is detected."""
 
     @classmethod
     def drawn(cls, seed: int) -> TablePlan:

@@ -1,15 +1,17 @@
 """A seeded run of a cluster with transactions: workers copy numbers while nodes die, and each must come out once.
 
-The first phase breaks one node at a time (crash, power loss, pause, being cut off) under workers that consume,
-transform and produce (`workloads.exactly_once`). In the second everything is healed; the workers must finish, nothing
-may hang, and then every copy is read with read_committed. Checked are
+The first phase injects faults into one node at a time (crash, power loss, pause, network partition), while workers
+consume, transform and produce (`workloads.exactly_once`). In the second phase all faults are repaired; the workers must
+finish, no transaction may hang, and then every copy is read with read_committed. Checked are
 
-- T1, T2: every number is there, once, in committed reads, whatever happened to the transactions;
-- T3: the last stable offset is never above the high watermark, nor above what is open (looked at all along);
-- T4, T5, T7, T8: what the logs say (`transaction_log`), and that markers follow a committed decision.
+- T1, T2: every number is read exactly once in committed reads;
+- T3: the last stable offset is never above the high watermark, nor above the start of an open transaction (checked
+  continuously);
+- T4, T5, T7, T8: the transactions in the logs (`transaction_log`), and that markers follow a committed decision.
 
-Some workers only prepare their transactions, and another system decides them (`workloads.two_phase`): what is prepared
-outlives its producer and its coordinator, and ends as was decided there. Their numbers are counted with the others.
+Some workers only prepare their transactions, and an external system decides them (`workloads.two_phase`): a prepared
+transaction outlives its producer and its coordinator, and ends as decided there. Their numbers are counted with the
+others.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ class TransactionsPlan:
     number_count: int = 40
     worker_count: int = 2
     two_phase_count: int = 0
-    """Workers beside those, whose transactions are decided elsewhere."""
+    """Additional workers whose transactions are decided by an external system."""
     fault_count: int = 4
     over_s: float = 20.0
 
@@ -102,7 +104,7 @@ class TransactionsRun:
         self._dice = stream(plan.seed, "transactions run")
         self._anomalies: list[Anomaly] = []
         self._stable: dict[tuple[Partition, int], int] = {}
-        """By partition as one process has it: a leader that was started again knows less at first."""
+        """The last stable offset by partition and process: a restarted leader begins with a lower one."""
 
     def run(self) -> list[Anomaly]:
         """Run everything and return the anomalies."""
@@ -149,7 +151,7 @@ class TransactionsRun:
         cluster.world.network.heal()
         _, pending = await asyncio.wait(working, timeout=WORK_SECONDS)
         if pending:
-            self.found(LIVENESS, f"{len(pending)} workers do not come to an end")
+            self.found(LIVENESS, f"{len(pending)} workers do not finish")
         for task in [*pending, *self.progress.zombies]:
             task.cancel()
         await asyncio.gather(*working, *self.progress.zombies, return_exceptions=True)
@@ -361,7 +363,7 @@ class TransactionsRun:
             self.found(PREMATURE, f"{markers.transactional_id} with epoch {markers.producer_epoch}")
 
     def completing(self, markers: Markers) -> None:
-        """A transaction is about to be complete: every partition must have its marker."""
+        """A transaction is about to be completed: every partition must have its marker."""
         for partition in self._leaders():
             if partition.name in markers.partitions:
                 entry = partition.log.producers.latest(markers.producer_id)

@@ -1,7 +1,7 @@
 """Idempotent producers that write a table, key by key, and readers that follow it or read it from the start.
 
-A record's name (`simulation.histories.table_history`) travels in a header, so that tombstones have one too.
-Readers go on behind whole batches: compaction leaves gaps, and batches without a record.
+A record's name (`simulation.histories.table_history`) is in a header, so that tombstones have one too. Readers continue
+after whole batches, because compaction leaves gaps and empty batches.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class TableProducer(HistoryProducer):
         self._key_count = key_count
 
     def _window(self) -> int:
-        """One: compaction keeps the last batch of a producer. An earlier one may be gone before its answer was heard,
-        and who sends it again is told that it is out of order, by Kafka's brokers as well."""
+        """One batch in flight: compaction keeps only the last batch of a producer. An earlier one may be removed before
+        its response is received, and its retry would get OUT_OF_ORDER_SEQUENCE_NUMBER, by Kafka's brokers as well."""
         return 1
 
     def _make(self) -> InFlight:

@@ -1,9 +1,9 @@
 """Consume, transform, produce: workers that move numbers from one topic to another in transactions, exactly once.
 
 Each worker has a partition of the input, a transactional id and the offset it has committed. A transaction reads some
-numbers, writes them out and commits how far it has read. After any error the worker begins anew from what is committed,
-with a new producer under the same transactional id; now and then the old one is left alone with its transaction, to be
-fenced. The numbers say what must come out: each once.
+numbers, writes them and commits the input offset. After any error the worker starts again from the committed offset,
+with a new producer with the same transactional id; sometimes the old producer is left with its open transaction, to be
+fenced. Each number must be in the output exactly once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class WorkerProgress:
     fenced_count: int = 0
     zombies: list[asyncio.Task[None]] = field(default_factory=list)
     given: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    """By transactional id: the producer id and epoch that each of its producers began with."""
+    """The producer id and epoch with which each producer began, by transactional id."""
 
     def began(self, producer: Producer) -> None:
         identity = producer.transactions.identity

@@ -1,8 +1,8 @@
-"""Members of a consumer group that speak the protocol themselves: they join, stall, vanish, come back, and commit.
+"""Members of a consumer group that implement the protocol themselves: they join, stall, crash, return, and commit.
 
-A member follows the protocol with random delays: it gives partitions up late, stops sending heartbeats for a
-while, dies without a word. It commits only for partitions it has, ever greater offsets from the one it found; now and
-then it tries an epoch that is not its own any more.
+A member follows the protocol with random delays: it revokes partitions late, stops sending heartbeats for a while, or
+crashes without leaving. It commits only for partitions it owns, with increasing offsets from the committed one;
+sometimes it commits with an outdated epoch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LEAVE_EPOCH: Final = -1
 
 
 class GroupMemberBehaviour(NamedTuple):
-    """How likely a member does something at each heartbeat, and how long things take."""
+    """The probabilities of a member's actions at each heartbeat, and their durations."""
 
     leave: float = 0.02
     die: float = 0.02
@@ -75,11 +75,12 @@ class SimGroupMember:
         self._behaviour = behaviour
         self._offsets: dict[Place, int] = {}
         self._since: dict[Place, tuple[int, int]] = {}
-        """The last epoch at which it knew that it did not have a partition, and the one at which it got it."""
+        """For each partition, the last epoch at which the member did not own it, and the epoch at which it was
+        assigned."""
         self._is_full = True
         self._interval_s = 0.5
         self.is_calm = False
-        """It does nothing but what it should from now on."""
+        """From now on the member only follows the protocol."""
 
     async def live(self) -> None:
         """Run until the member leaves, dies or is cancelled."""

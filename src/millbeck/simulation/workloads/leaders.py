@@ -1,4 +1,4 @@
-"""Several nodes as the workloads reach them: any of them for metadata, the leader for a partition."""
+"""Connections of workloads to several nodes: to any of them for metadata, to the leader for a partition."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ CONNECT_SECONDS = 2.0
 
 
 class MultiNodeCluster(NodeAccess):
-    """``addresses`` are those of the brokers' listeners; the order in which they are asked is random."""
+    """Connections to a cluster; ``addresses`` are those of the brokers' listeners, which are tried in random order."""
 
     def __init__(self, environment: Environment, addresses: Sequence[tuple[str, int]], dice: random.Random) -> None:
         super().__init__(environment, *addresses[0])
         self._addresses = list(addresses)
         self._dice = dice
         self._epochs: dict[int, int] = {}
-        """Of the newest leader that was heard of: who is told of an older one asked a node that has fallen behind."""
+        """The newest known leader epoch: a response with an older one comes from a node that lags behind."""
 
     async def connect(self) -> WireClient:
         """Connect to any broker, retrying until it succeeds."""

@@ -69,11 +69,12 @@ from millbeck.wire.messages.transactions import (
 )
 
 REQUEST_TIMEOUT_S: Final = 5.0
-"""What requests say that have a timeout of their own."""
+"""The timeout in requests that have a timeout field."""
 NO_TIMEOUT_S: Final = 30.0
-"""How long those may take that have none."""
+"""The maximum response time of requests without a timeout field."""
 RESIGNED_S: Final = 5.0
-"""When a survivor that was the active controller knows that it no longer is; until then it may answer some."""
+"""The time after which a surviving active controller notices that it has lost the quorum; until then it may answer some
+requests."""
 TIMEOUT_MS: Final = int(REQUEST_TIMEOUT_S * 1000)
 NOBODY: Final = 99
 SCRAM_SHA_256: Final = 1

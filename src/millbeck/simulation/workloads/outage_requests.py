@@ -90,12 +90,12 @@ class RequestCase:
     version: int
     limit_s: float = AT_ONCE_S
     delay_s: float = 0.0
-    """After the nodes were killed."""
+    """The time after the nodes were killed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What there is when the nodes are killed."""
+    """The topics, groups and ids that exist when the nodes are killed."""
 
     survivor: int
     led_partition: int
@@ -124,7 +124,7 @@ def coordinators_of(key_type: int, *keys: str) -> FindCoordinatorRequest:
 
 
 def local_requests(known: Situation) -> list[RequestCase]:
-    """What a broker answers at once, from what it has."""
+    """The requests that a broker answers at once from its own state."""
     asked: dict[str, tuple[object, int]] = _about_cluster(known) | _about_groups(known) | _about_logs(known)
     return [RequestCase(name=name, request=request, version=version) for name, (request, version) in asked.items()]
 

@@ -1,8 +1,8 @@
 """Idempotent producers and tailing readers that never give up.
 
-Each producer writes to one partition with sequence numbers of its own, a few batches in flight, and sends what was not
-answered again, in order, on a new connection. Each reader follows one partition with long polls. Values are unique and
-name their producer, so the checkers can tell a lost record from a repeated one.
+Each producer writes to one partition with its own sequence numbers and a few batches in flight, and resends unanswered
+batches in order on a new connection. Each reader follows one partition with long polls. Values are unique and name
+their producer, so the checkers can tell a lost record from a repeated one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RETRY_SECONDS: Final = 0.05
 REPLY_SECONDS: Final = 5.0
 TOPIC_EXISTS: Final = 36
 RETRIABLE: Final = frozenset({3, 5, 6, 7, 8, 9, 15, 19, 20, 41, 56, 74, 76, 78, 100})
-"""A replica lags, leads no more or is not there yet, or its disk has no room: asked again, nothing is lost by it."""
+"""Retriable errors: a replica lags, no longer leads or does not exist yet, or its disk is full."""
 FETCH_BYTES: Final = 1_000_000
 
 Trouble = (ConnectionError, OSError, TimeoutError, asyncio.TimeoutError)
@@ -43,14 +43,14 @@ class NodeAccess:
         self.host = host
         self.port = port
         self.is_calm = False
-        """Nothing breaks any more: producers come to an end."""
+        """Whether the faults are over, so that producers finish."""
         self.is_over = False
-        """Everything is acknowledged: readers come to an end."""
+        """Whether everything is acknowledged, so that readers finish."""
         self.think_s = 0.2
-        """How long a producer rests at most, when it does."""
+        """The maximum length of a producer's pauses."""
         self.on_acknowledged: Callable[[int, int], None] = lambda partition, last_offset: None
         self.on_read: Callable[[int, int], None] = lambda partition, last_offset: None
-        """Told of what clients learn, with the partition and the last offset."""
+        """Called when a client gets an acknowledgement or reads a record, with the partition and the last offset."""
 
     async def connect(self) -> WireClient:
         """Connect, retrying until it succeeds."""
@@ -244,7 +244,7 @@ class HistoryReader:
                 if record.offset >= self.position
             ]
         except CorruptMessage as error:
-            raise ConnectionError(f"what came is damaged: {error}") from error
+            raise ConnectionError(f"the received data is damaged: {error}") from error
         if records:
             self.position = records[-1][0] + 1
             self._cluster.on_read(self._partition, records[-1][0])

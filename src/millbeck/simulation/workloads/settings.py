@@ -1,7 +1,7 @@
-"""An admin client that sets one option after another during faults, and records which were confirmed.
+"""An admin client that sets options one after the other during faults, and records which were confirmed.
 
-Each is for a group of its own and none is ever changed, so an answer that was lost, or a request that comes late, can
-be told from a confirmed one that is gone.
+Each option is set for a group of its own and never changed. So a lost response or a late request can be distinguished
+from a confirmed option that is lost.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Members of a share group that accept, release, reject and forget what they are given, and sometimes die."""
+"""Members of a share group that accept, release, reject and forget their records, and sometimes crash."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ShareMemberBehaviour(NamedTuple):
 
 
 class WatchedConsumer(ShareConsumer):
-    """Tells the history when each delivery was asked for."""
+    """Records in the history when the fetch of each delivery was sent."""
 
     def __init__(self, environment: Environment, settings: Mapping[str, str], history: ShareHistory) -> None:
         super().__init__(settings, on_acknowledged=self._acknowledged, environment=environment)
@@ -79,7 +79,7 @@ class SimShareMember:
         self._behaviour = behaviour
         self._topic = topic
         self.is_calm = False
-        """From then on it accepts everything and stays."""
+        """From now on the member accepts every record and does not leave."""
         self._consumer = WatchedConsumer(environment, settings, history)
 
     async def live(self) -> None:

@@ -1,10 +1,10 @@
-"""Two-phase commit: workers that write numbers in transactions which another system decides (KIP-939).
+"""Two-phase commit: workers that write numbers in transactions decided by an external system (KIP-939).
 
-The other system is a `Ledger` that never fails: with each decision it takes in how far a worker has come and which
-prepared transaction has to be committed for that, both or neither. A worker prepares, has the ledger decide, commits;
-between any two steps it may stop, for ever or until it is too late. Whoever follows takes the ledger over first, then
-the transactional id with what is prepared, and completes that as the ledger says. The numbers say what must come out:
-each once.
+The external system is a `Ledger` that never fails. With each decision it atomically stores how far a worker has come
+and which prepared transaction has to be committed for that. A worker prepares, has the ledger decide, and commits;
+between any two steps it may stop, forever or until it is too late. Its successor first takes over the ledger, then the
+transactional id with the prepared transaction, and completes that transaction as the ledger says. Each number must be
+in the output exactly once.
 """
 
 from __future__ import annotations

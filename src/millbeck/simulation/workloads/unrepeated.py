@@ -1,6 +1,6 @@
 """A producer that sends each record once: unanswered records may have been written, and are never sent again.
 
-With ``acks=0`` there is no answer: a record counts as delivered when it has left.
+With ``acks=0`` there is no response: a record counts as delivered when it was sent.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from millbeck.wire.schema import schema_of
 
 
 class WireClient(asyncio.Protocol):
-    """One connection. Replies come in the order of requests; `ask` waits for its own."""
+    """A client with one connection. Responses arrive in the order of requests; `ask` waits for its own."""
 
     def __init__(self) -> None:
         self.is_lost = False
@@ -49,7 +49,7 @@ class WireClient(asyncio.Protocol):
             correlation_id, position = read_response_header(api_key, version, frame)
             assert correlation_id == expected_id, "a reply out of order"
             response, end = codec.decoder(APIS[api_key].response, version)(frame, position)
-            assert end == len(frame), "bytes behind the response"
+            assert end == len(frame), "bytes after the response"
             if not future.done():
                 future.set_result(response)
 

@@ -1,12 +1,12 @@
-"""What a broker answers while no controller can be elected: two of three combined nodes are dead.
+"""Tests the responses of a broker while no controller can be elected, because two of three combined nodes are down.
 
     findings = await WithoutController(environment, cluster, survivor_is_controller=False).run()
 
-The same requests, over the wire, for any cluster of three: simulated nodes, real ones, and Apache Kafka's. Each request
-goes over a connection of its own with an ApiVersions request pipelined behind it. What is noted are the error codes in
-the answer, and how long both answers took. ``__consumer_offsets`` and ``__transaction_state`` exist when two nodes are
-killed, ``__share_group_state`` does not. In the end the dead nodes come back, and what was asked for last must be
-created without being asked for again.
+The same requests are sent to any cluster of three: simulated nodes, real ones, and Apache Kafka's. Each request has a
+connection of its own, with an ApiVersions request pipelined behind it. Recorded are the error codes of the response,
+and the times of both responses. ``__consumer_offsets`` and ``__transaction_state`` exist when two nodes are killed,
+``__share_group_state`` does not. In the end the dead nodes are restarted, and the topics requested last must be created
+without another request.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from millbeck.wire.messages.transactions import (
 
 PARTITION_COUNT: Final = 6
 PATIENCE_S: Final = 75.0
-"""Apache Kafka gives forwarded requests 60 seconds."""
+"""The timeout of forwarded requests in Apache Kafka: 60 seconds."""
 KEYS_TRIED: Final = 60
 GROUPS_WANTED: Final = 6
 IDS_WANTED: Final = 4
@@ -57,7 +57,7 @@ PRODUCER_IDS_AT_ONCE: Final = 200
 PRODUCER_ID_BLOCKS_MAX: Final = 20
 EXISTS: Final = 36
 LATER_S: Final = 10.0
-"""After which the dead nodes come back."""
+"""The time after which the dead nodes are restarted."""
 RETRY_S: Final = 0.2
 READY_S: Final = 60.0
 
@@ -88,7 +88,7 @@ class ResponseTimes:
 
 
 def error_codes(response: object) -> tuple[int, ...]:
-    """All error codes of a response in the order of its fields, those that repeat the one before left out."""
+    """All error codes of a response in the order of its fields, without consecutive repetitions."""
     found: list[int] = []
     _collect(response, found)
     return tuple(code for index, code in enumerate(found) if index == 0 or code != found[index - 1])
@@ -117,8 +117,8 @@ class WithoutController:
         self._topic_id: Uuid = ZERO_UUID
 
     async def run(self) -> dict[str, ResponseTimes]:
-        """What the survivor answers, by the names of the requests; raises `TimeoutError` when the cluster does not
-        come to life, or not again."""
+        """Run all requests; returns the survivor's responses by request name. Raises `TimeoutError` when the cluster
+        does not start, or does not recover."""
         known = await self._prepare()
         dead = [node_id for node_id in self._cluster.addresses if node_id != self._survivor]
         for node_id in dead:
@@ -202,7 +202,7 @@ class WithoutController:
         return True
 
     async def _all_in_sync(self, *topics: str) -> bool:
-        """Whether all replicas are in sync, and the survivor leads something; remembers what."""
+        """Whether all replicas are in sync and the survivor leads a partition; stores which ones."""
         answer = await self._ask(self._survivor, metadata(*topics, creates=False), 12)
         if any(error_codes(answer)):
             return False

@@ -46,7 +46,7 @@ class LogToClean:
     dirty_bytes: int
     uncleanable_bytes: int
     compaction_delay_ms: int
-    """How long the oldest dirty records have exceeded ``max.compaction.lag.ms``; 0 when they have not."""
+    """The time by which the oldest dirty records have exceeded ``max.compaction.lag.ms``; 0 when they have not."""
     dirty_ratio_min: float
     was_reset: bool
     """Whether the checkpoint was outside the log and therefore ignored."""

@@ -1,4 +1,4 @@
-"""Which batches belong to aborted transactions, and which transaction markers are still needed.
+"""Determines which batches belong to aborted transactions, and which transaction markers are still needed.
 
 A marker is needed while a batch of its transaction is in the log: without the abort marker a reader would not know
 where the aborted transaction ends, and its records would look committed. So a pass remembers the transactions of which
@@ -22,7 +22,8 @@ class CleanedTransactionMetadata:
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._aborted: dict[int, list[AbortedTransaction]] = {}
-        """By producer id, latest first, so that transactions before the current position are popped off the end."""
+        """Aborted transactions by producer id, latest first, so that those before the current position are popped off
+        the end."""
         for entry in sorted(set(aborted), key=lambda entry: entry.first_offset, reverse=True):
             self._aborted.setdefault(entry.producer_id, []).append(entry)
         self._met: set[AbortedTransaction] = set()

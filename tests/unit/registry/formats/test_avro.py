@@ -87,7 +87,7 @@ INVALID = {
     "NaN": ('{"type":"record","name":"R","fields":[{"name":"f","type":"double","default":NaN}]}', "not JSON"),
     "a number": ("1", "not a type"),
     "an unknown name": ('"Order"', "add it to the references"),
-    "a type of no type": ('{"name":"R"}', "has no type"),
+    "a type of no type": ('{"name":"R"}', "has no member type"),
     "a record without fields": ('{"type":"record","name":"R"}', '"R" has no fields'),
     "a record without a name": ('{"type":"record","fields":[]}', "has no name"),
     "a bad name": ('{"type":"record","name":"1R","fields":[]}', "is not a name"),
@@ -109,11 +109,11 @@ INVALID = {
     "a size below zero": ('{"type":"fixed","name":"F","size":-1}', "number of bytes"),
     "a default of another type": (
         '{"type":"record","name":"R","fields":[{"name":"a","type":"int","default":"x"}]}',
-        'the default of field "a" is "x", which is no int',
+        'the default of field "a" is "x", which is not a valid int',
     ),
     "a default too large for int": (
         '{"type":"record","name":"R","fields":[{"name":"a","type":"int","default":2147483648}]}',
-        "which is no int",
+        "which is not a valid int",
     ),
     "a bad order": ('{"type":"record","name":"R","fields":[{"name":"a","type":"int","order":"up"}]}', "order"),
 }

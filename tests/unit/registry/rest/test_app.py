@@ -123,7 +123,7 @@ ERRORS: dict[str, tuple[str, str, Any, int, str]] = {
     "a large body": ("POST", "/subjects/a/versions", b"x" * 100_001, 413, "the limit is 100000"),
     "no such path": ("GET", "/subject", None, 404, "HTTP 404 Not Found"),
     "no such method": ("PUT", "/subjects", None, 405, "HTTP 405"),
-    "associations": ("GET", "/associations/subjects/a", None, 404, "no associations"),
+    "associations": ("GET", "/associations/subjects/a", None, 404, "does not support associations"),
     "an id that is no number": ("GET", "/schemas/ids/x", None, 422, "must be a number"),
     "an offset nobody has": ("GET", "/subjects", None, 50002, "has not read offset 1000"),
 }

@@ -21,7 +21,7 @@ def outcome(seed: int, counts: Counts, *problems: tuple[str, str]) -> campaign.S
 def test_a_campaign_in_which_little_happened_is_empty() -> None:
     assert campaign.shortfalls(ENOUGH, 100) == []
     (missing,) = campaign.shortfalls(ENOUGH + Counts(truncations=-1), 100)
-    assert missing == "29 truncations in 100 seeds, at least 30 are asked for"
+    assert missing == "29 truncations in 100 seeds, at least 30 are required"
     assert len(campaign.shortfalls(ENOUGH, 200)) == 4
 
 

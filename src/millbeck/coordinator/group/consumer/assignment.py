@@ -12,7 +12,7 @@ from millbeck.kernel.ids import Uuid
 
 Assignment = Mapping[Uuid, tuple[int, ...]]
 K = TypeVar("K", bound=bytes | str)
-"""Topic id, or id of a subtopology."""
+"""A topic id, or a subtopology id in streams groups."""
 
 NOTHING: Assignment = {}
 

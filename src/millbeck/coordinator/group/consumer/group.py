@@ -43,7 +43,7 @@ class ConsumerGroupState(Enum):
 
 class ResolvedRegex(NamedTuple):
     topics: tuple[str, ...]
-    """Ascending."""
+    """The matching topic names, ascending."""
     version: int
     timestamp_ms: int
 

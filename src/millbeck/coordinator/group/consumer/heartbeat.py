@@ -32,7 +32,7 @@ from millbeck.wire.messages.consumer_groups import (
 )
 
 MEMBER_ID_GIVEN_VERSION = 1
-"""From this version on clients generate their member ids."""
+"""The first version in which clients generate their member ids."""
 
 HeartbeatResult = Result[GroupRecord, ConsumerGroupHeartbeatResponse]
 

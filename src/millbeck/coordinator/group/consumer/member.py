@@ -57,12 +57,12 @@ class ConsumerMember:
     client_id: str = ""
     client_host: str = ""
     topic_names: tuple[str, ...] = ()
-    """Ascending, without duplicates."""
+    """The subscribed topic names, ascending and without duplicates."""
     regex: str | None = None
     rebalance_timeout_ms: int = -1
     assignor: str | None = None
     classic: ClassicTerms | None = None
-    """None for a member of the consumer protocol, which sends ConsumerGroupHeartbeat."""
+    """The settings of a classic member; None for a member that sends ConsumerGroupHeartbeat."""
     epoch: int = JOIN_EPOCH
     previous_epoch: int = -1
     state: MemberState = MemberState.STABLE

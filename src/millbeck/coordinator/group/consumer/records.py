@@ -102,7 +102,9 @@ class ConsumerGroupTargetAssignmentMetadataKey:
 @message(kind=Kind.DATA, versions="0", flexible="0+")
 class ConsumerGroupTargetAssignmentMetadataValue:
     assignment_epoch: int = int32(doc="The group epoch that the target was computed for.")
-    assignment_timestamp: int = int64(default=0, tag=0, ignorable=True, doc="When it was computed; Kafka reads it.")
+    assignment_timestamp: int = int64(
+        default=0, tag=0, ignorable=True, doc="The time of the computation, which Kafka reads."
+    )
 
 
 @struct
@@ -193,4 +195,4 @@ DECLARED: tuple[tuple[int, type[Any], type[Any]], ...] = (
     (CURRENT_MEMBER_TYPE, ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
     (REGULAR_EXPRESSION_TYPE, ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
 )
-"""(record type, key class, value class)."""
+"""The record types: number, key class and value class."""

@@ -49,7 +49,7 @@ class OffsetAndMetadata(NamedTuple):
 
 
 Place = tuple[str, int]
-"""(topic, partition)."""
+"""A topic name and a partition."""
 GroupPlace = tuple[str, str, int]
 
 

@@ -151,7 +151,7 @@ class ShareGroups:
         return Result(records=draft.records, response=True)
 
     def places_to_forget(self, group_ids: Iterable[str]) -> dict[str, list[Place]]:
-        """For each of these share groups that may be deleted, the share partitions whose state is deleted with it."""
+        """The share partitions whose state must be deleted, for each of these share groups that may be deleted."""
         found = {}
         for group_id in group_ids:
             group = self._groups.get(group_id)

@@ -20,7 +20,7 @@ class MemberSpecification(NamedTuple):
     member_id: str
     process_id: str
     target: TaskSet
-    """What the previous assignment gave it."""
+    """The member's tasks in the previous assignment."""
 
 
 class SubtopologySpecification(NamedTuple):
@@ -35,7 +35,7 @@ class AssignmentInput:
     epoch: int
     members: Sequence[MemberSpecification]
     subtopologies: Mapping[str, SubtopologySpecification]
-    """By id, ascending; empty while the topology cannot run, which takes all tasks from the members."""
+    """The subtopologies by id, ascending; empty while the topology cannot run, and then members have no tasks."""
     standby_count: int
 
     @property
@@ -60,7 +60,7 @@ class _Process:
 
     number: int
     counts: dict[str, int] = field(default_factory=dict)
-    """Tasks by member."""
+    """The tasks of each member."""
     tasks: set[Task] = field(default_factory=set)
 
     @property
@@ -72,10 +72,8 @@ class _Process:
 
 
 class _Share:
-    """How many tasks a member should have at most, when they are spread evenly.
-
-    The count is rounded up, and once a member has so many, the rest are spread over the other members.
-    """
+    """The maximum number of tasks per member when they are spread evenly. The number is rounded up; when a member
+    has reached it, the remaining tasks are spread over the other members."""
 
     def __init__(self, tasks: int, members: int) -> None:
         self._tasks = tasks
@@ -156,7 +154,8 @@ class _Assignment:
         return self._least_loaded(self._standby_before.get(task, ()))
 
     def _least_loaded(self, members: Iterable[str], task: Task | None = None) -> str | None:
-        """One of the members whose process, and which itself, has least; without ``task``, if that is given."""
+        """The member with the lowest load of its process, then of its own; members that have ``task`` are excluded, if
+        it is given."""
         candidates = list(members)
         if not candidates:
             return None

@@ -49,7 +49,8 @@ class StreamsGroupState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """Who has each task now, counting tasks that are being given up: by process, since its threads share state."""
+    """The current owners of each task, including tasks that are being revoked; by process, since its threads share
+    state."""
 
     active: Mapping[Task, str]
     copies: Mapping[Task, frozenset[str]]

@@ -22,7 +22,7 @@ DEFAULT_REPLICATION: Final = -1
 
 
 class StatusCode(IntEnum):
-    """What a heartbeat response tells the members about their group."""
+    """The status codes in heartbeat responses."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
@@ -66,7 +66,7 @@ class ConfiguredTopology:
     missing: Mapping[str, NewTopic] = field(default_factory=dict)
     """Internal topics that do not exist yet."""
     problem: Status | None = None
-    """Why the topology cannot run yet."""
+    """The reason why the topology cannot run yet."""
 
     @property
     def is_ready(self) -> bool:
@@ -78,7 +78,8 @@ class _Unfit(Exception):
 
 
 def configure(topology: Topology, topics: Topics) -> ConfiguredTopology:
-    """Raises `StreamsInvalidTopology` when no counts can be derived whatever topics there are."""
+    """Derive the partition counts; raises `StreamsInvalidTopology` when the topology allows none, whatever topics
+    exist."""
     sources = {name for each in topology.subtopologies.values() for name in each.source_topics}
     absent = sorted(name for name in sources if topics.shape(name) is None)
     if absent:

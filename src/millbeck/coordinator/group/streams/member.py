@@ -2,7 +2,7 @@
 
 States
     STABLE             has the target tasks of its epoch
-    UNREVOKED_TASKS    was asked to give up tasks and has not confirmed it; stays at its epoch until then
+    UNREVOKED_TASKS was asked to revoke tasks and has not confirmed it; stays at its epoch until then
     UNRELEASED_TASKS   is at the target's epoch and waits for tasks that other members or processes still have
 """
 
@@ -46,7 +46,7 @@ class StreamsMember:
     process_id: str = ""
     user_endpoint: tuple[str, int] | None = None
     client_tags: tuple[tuple[str, str], ...] = ()
-    """Ascending by key."""
+    """The client's tags, in ascending order of their keys."""
     epoch: int = JOIN_EPOCH
     previous_epoch: int = JOIN_EPOCH
     state: MemberState = MemberState.STABLE

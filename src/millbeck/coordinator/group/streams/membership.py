@@ -79,7 +79,7 @@ HeartbeatResult = Result[GroupRecord, HeartbeatAnswer]
 
 @dataclass(slots=True)
 class _SoftState:
-    """What a coordinator knows of a group beside its records; lost when the coordinator moves."""
+    """The coordinator's in-memory state of a group; lost when the coordinator moves."""
 
     seen_version: int = -1
     """Version of the cluster metadata that the topology was last compared with."""

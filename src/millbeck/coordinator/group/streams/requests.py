@@ -47,7 +47,7 @@ def validate(request: StreamsGroupHeartbeatRequest) -> None:
 
 
 def _refuse_unsupported(request: StreamsGroupHeartbeatRequest) -> None:
-    """What the messages have a place for and Kafka 4.3 does not do yet."""
+    """Refuse fields of the messages that Kafka 4.3 does not support yet."""
     _require(request.instance_id is None, "Static membership is not yet supported.")
     _require(request.task_offsets is None, "TaskOffsets are not supported yet.")
     _require(request.task_end_offsets is None, "TaskEndOffsets are not supported yet.")

@@ -29,7 +29,7 @@ class Topology:
 
     epoch: int
     subtopologies: Mapping[str, Subtopology]
-    """By id, ascending."""
+    """The subtopologies by id, ascending."""
 
     @classmethod
     def from_wire(cls, topology: TopologyLike) -> Topology:

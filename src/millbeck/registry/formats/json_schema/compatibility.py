@@ -41,7 +41,8 @@ Problems = list[Incompatibility]
 
 
 def problems_reading(reader: Documents, writer: Documents, roles: Roles, policy: Policy) -> Problems:
-    """Why the reader refuses some document of the writer's, at most `PROBLEMS_MAX` reasons; empty if none."""
+    """The reasons why the reader refuses some documents of the writer, at most `PROBLEMS_MAX`; empty if it refuses
+    none."""
     try:
         found = Comparison(reader, writer, is_lenient=policy is Policy.LENIENT).problems()
     except RecursionError:
@@ -63,7 +64,7 @@ class Comparison:
         return self._assumptions.settled(lambda: self.accept(self._reader.main.place, written, "#"))
 
     def accept(self, place: Place, written: Writer, path: str) -> Problems:
-        """Why the reader's schema at a place refuses some of what was written; empty if it refuses nothing."""
+        """The reasons why the reader's schema at a place refuses some written values; empty if it refuses none."""
         if place.node is True or place.node == {} or written.is_nothing:
             return []
         key = (place.location, written.key)
@@ -105,7 +106,8 @@ class Comparison:
         return found and self._by_branches(part, written, path, found)
 
     def _by_branches(self, part: Part, written: Writer, path: str, found: Problems) -> Problems:
-        """What is not known of all documents may be known of each alternative."""
+        """Compare each alternative of the writer on its own: what does not follow for all documents may follow for each
+        alternative."""
         for choice in written.choices:
             by_branch = [
                 each for branch in choice.branches for each in self._part(part, written.in_branch(branch), path)
@@ -213,7 +215,7 @@ class Comparison:
         return True
 
     def _negation(self, part: Part, written: Writer, path: str) -> Problems:
-        """What is refused now must have been refused before."""
+        """Compare ``not``: values refused by the reader must have been refused by the writer."""
         refused = part.child("not")
         if refused is None:
             return []
@@ -232,7 +234,8 @@ class Comparison:
         return self._assumptions.settled(lambda: self.accept(place, written, "#"))
 
     def _condition(self, part: Part, written: Writer, path: str) -> Problems:
-        """Both outcomes must be accepted, or the same condition have led to what leads to them."""
+        """Compare ``if``: both outcomes must be accepted, or the writer must have the same condition with accepted
+        outcomes."""
         outcomes = {name: part.child(name) for name in ("then", "else")}
         for before in written.parts:
             if before.kind != "if" or before.words.get("if") != part.words.get("if") or "$ref" in str(part.words["if"]):
@@ -262,7 +265,7 @@ class Comparison:
     # values and names
 
     def _refused(self, place: Place, values: list[Any]) -> list[Any] | None:
-        """Those of the values that the reader's schema does not accept; None if it cannot be asked."""
+        """The values that the reader's schema does not accept; None if it cannot be evaluated."""
         try:
             validator = self._validators.get(place.location)
             if validator is None:

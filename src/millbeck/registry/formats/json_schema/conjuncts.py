@@ -37,9 +37,9 @@ class Part:
     kind: str
     place: Place
     words: Json
-    """Of a plain part, its keywords."""
+    """The keywords of a plain part."""
     branches: tuple[Place, ...] = ()
-    """Of anyOf and oneOf."""
+    """The alternatives of anyOf and oneOf."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -118,7 +118,7 @@ def _own(place: Place, node: Json) -> Iterator[Part]:
 
 @dataclass(frozen=True)
 class Writer:
-    """What a written document satisfies."""
+    """The conditions that a written document satisfies."""
 
     documents: Documents
     parts: tuple[Part, ...]

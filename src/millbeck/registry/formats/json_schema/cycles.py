@@ -17,7 +17,7 @@ _SAME_VALUE_WHOLE: Final = ("/not", "/if", "/then", "/else")
 
 
 def check_no_circle(documents: Documents) -> None:
-    """Raises `InvalidSchema`."""
+    """Check that references form no cycle without content; raises `InvalidSchema`."""
     done: dict[str, None] = {}
     for start in documents.main.places():
         _look(documents, start, done)

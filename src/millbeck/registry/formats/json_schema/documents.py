@@ -25,7 +25,7 @@ from millbeck.registry.formats.json_schema.drafts import (
 )
 
 BASE: Final = "http://schema.invalid/"
-"""What relative names are resolved against; a name that can never be looked up."""
+"""The base for relative names; a name that can never be looked up."""
 _HOPS_MAX: Final = 100
 
 
@@ -37,7 +37,7 @@ class Place:
     document: Document
     pointer: str
     base: str
-    """What a relative reference in it is resolved against."""
+    """The base of relative references in the document."""
 
     def child(self, pointer: str, node: Node) -> Place:
         own = identifier(node, self.document.draft)
@@ -93,7 +93,8 @@ class Documents:
                 self._by_uri.setdefault(f"{place.base.partition('#')[0]}#{anchor}", place)
 
     def target(self, place: Place) -> Place | None:
-        """What the reference of a schema means; None for a metaschema. Raises `InvalidSchema` if it means nothing."""
+        """Resolve the reference of a schema; None for a metaschema. Raises `InvalidSchema` if the target does not
+        exist."""
         given = reference(place.node)
         assert given is not None
         uri, fragment = urldefrag(_joined(place.base, given))
@@ -138,7 +139,7 @@ class Documents:
         return list(found.items())
 
     def check_references(self) -> None:
-        """Raises `InvalidSchema` for a reference of the schema itself that leads nowhere."""
+        """Check the references within the schema; raises `InvalidSchema` for one without a target."""
         for place in self.main.places():
             if reference(place.node) is not None:
                 self.target(place)

@@ -56,7 +56,7 @@ def metaschema(name: str) -> Draft | None:
 
 
 def draft_of(root: Node, *, is_new: bool) -> Draft:
-    """Raises `InvalidSchema` for an unknown one."""
+    """The draft of a schema. Raises `InvalidSchema` for an unknown one."""
     name = root.get("$schema") if isinstance(root, dict) else None
     if name is None:
         return DEFAULT

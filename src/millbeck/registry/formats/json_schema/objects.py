@@ -40,7 +40,7 @@ def object_problems(comparison: Comparison, reader: Part, writer: Writer, path: 
 
 @lru_cache(maxsize=1000)
 def _compiled(pattern: str) -> re2._Regexp | None:
-    """None for a pattern that RE2 does not have, such as one with a look-ahead."""
+    """Compile a pattern; None if RE2 does not support it, such as a look-ahead."""
     options = re2.Options()
     options.log_errors = False
     try:
@@ -50,7 +50,7 @@ def _compiled(pattern: str) -> re2._Regexp | None:
 
 
 def _matches(pattern: str, name: str) -> bool | None:
-    """None if it is not known."""
+    """Whether a name matches a pattern; None if that is unknown."""
     compiled = _compiled(pattern)
     return None if compiled is None else compiled.search(name) is not None
 
@@ -65,7 +65,7 @@ class _Objects:
         self._read_patterns = reader.mapped("patternProperties")
         self._declared = {name: None for part in writer.plains for name in part.mapped("properties")}
         self._rest = self._written_as([part.child("additionalProperties") for part in writer.plains])
-        """What a property that nothing names or matches has been written as."""
+        """The writer's schema of properties that no keyword names or matches."""
         self._written_patterns = {
             pattern: place for part in writer.plains for pattern, place in part.mapped("patternProperties").items()
         }
@@ -75,7 +75,7 @@ class _Objects:
         return Writer.of(self._writer.documents, [each for each in places if each is not None])
 
     def _written(self, name: str) -> Writer:
-        """What a property of this name has been written as."""
+        """The writer's schema of the property with this name."""
         places: list[Place | None] = []
         for part in self._writer.plains:
             own = part.child("properties", name)

@@ -23,7 +23,7 @@ from millbeck.registry.formats.json_schema.validators import VALIDATORS, registr
 from millbeck.registry.log_records import encode_json
 
 _SETS: Final = ("required", "type")
-"""Lists whose order means nothing."""
+"""The keywords whose lists have no significant order."""
 _REASON_LENGTH_MAX: Final = 300
 
 

@@ -18,7 +18,7 @@ class DraftValidator(NamedTuple):
     draft: int
 
     def made(self, schema: Any, **options: Any) -> Any:
-        """Raises what jsonschema-rs does."""
+        """Create a validator; raises the errors of jsonschema-rs."""
         patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACKS_MAX, size_limit=REGEX_BYTES_MAX)
         return self.validator(schema, pattern_options=patterns, **options)
 

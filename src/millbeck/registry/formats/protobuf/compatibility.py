@@ -25,11 +25,11 @@ _LENGTH: Final = ("string", "bytes")
 _GROUPS: Final = {
     kind: group for group in (_VARINT, _ZIGZAG, _FIXED_4, _FIXED_8, ("float",), ("double",), _LENGTH) for kind in group
 }
-"""Kinds that read each other."""
+"""Groups of field types that can read each other."""
 
 
 def problems_reading(reader: ProtoFiles, writer: ProtoFiles, roles: Roles) -> list[Incompatibility]:
-    """Why the reader cannot read what the writer has written, at most `PROBLEMS_MAX` reasons; empty if it can."""
+    """The reasons why the reader cannot read the writer's data, at most `PROBLEMS_MAX`; empty if it can."""
     found: list[Incompatibility] = []
     for problem in _Comparison(reader, writer, roles).problems():
         found.append(problem)

@@ -26,7 +26,7 @@ KINDS: Final = {
     for name, number in vars(FieldDescriptor).items()
     if name.startswith("TYPE_")
 }
-"""By the number of a field's type, its name in a .proto."""
+"""The names of field types in a .proto, by number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class ProtoFiles:
 
     @cached_property
     def messages(self) -> dict[str, Message]:
-        """By full name, the messages of all files, nested ones too."""
+        """The messages of all files, including nested ones, by full name."""
         found: dict[str, Message] = {}
         for proto in self.protos:
             file = self.pool.FindFileByName(proto.name)

@@ -30,7 +30,8 @@ _ALGORITHM: Final[Validator[str]] = Validator(
 
 
 class OauthAccessOptions(Section):
-    """What OAuth settings may name; read at start, from the server's file or ``KAFKA_OPTS``."""
+    """Which URLs and files OAuth settings may use; read at start, from the server's properties file or
+    ``KAFKA_OPTS``."""
 
     allowed_urls = option(
         ALLOWED_URLS,

@@ -42,7 +42,13 @@ def error_reply(
 
 @handles(
     75,
-    needs=[Need(Operation.DESCRIBE, ResourceType.TOPIC, denied="29; topics that were not named are left out")],
+    needs=[
+        Need(
+            Operation.DESCRIBE,
+            ResourceType.TOPIC,
+            denied="TOPIC_AUTHORIZATION_FAILED; topics that were not named are left out",
+        )
+    ],
     error_reply=error_reply,
 )
 def handle_describe_topic_partitions(

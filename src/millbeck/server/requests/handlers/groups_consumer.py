@@ -88,7 +88,7 @@ def _described_error(group_id: str, error: ApiError) -> DescribedConsumerGroup:
             Operation.DESCRIBE,
             ResourceType.TOPIC,
             when="for every topic that a member is assigned",
-            denied="29 for the whole group",
+            denied="TOPIC_AUTHORIZATION_FAILED for the whole group",
         ),
     ],
     error_reply=describe_error_reply,
@@ -111,7 +111,7 @@ def handle_consumer_group_describe(call: Call, request: ConsumerGroupDescribeReq
 
 
 def _refused_for_topics(call: Call, group: DescribedConsumerGroup) -> DescribedConsumerGroup | None:
-    """What the client gets instead of a group with topics that it may not describe."""
+    """The result for a group with topics that the client may not describe."""
     assignments = (each for member in group.members for each in (member.assignment, member.target_assignment))
     names = dict.fromkeys(each.topic_name for assignment in assignments for each in assignment.topic_partitions)
     if may_describe_all(call, names):

@@ -63,7 +63,11 @@ def _check_enabled(broker: Broker) -> None:
     needs=[
         Need(Operation.READ, ResourceType.GROUP),
         Need(Operation.DESCRIBE, ResourceType.TOPIC, when="for every topic of the topology that a member sends"),
-        Need(Operation.CREATE, ResourceType.CLUSTER, denied="status 3 in the response, and nothing is created")
+        Need(
+            Operation.CREATE,
+            ResourceType.CLUSTER,
+            denied="status MISSING_INTERNAL_TOPICS in the response, and nothing is created",
+        )
         | Need(Operation.CREATE, ResourceType.TOPIC, when="for every internal topic that is missing"),
     ],
 )
@@ -158,7 +162,7 @@ def _described_error(group_id: str, error: ApiError) -> DescribedStreamsGroup:
             Operation.DESCRIBE,
             ResourceType.TOPIC,
             when="for every topic of the group's topology",
-            denied="29 for the whole group",
+            denied="TOPIC_AUTHORIZATION_FAILED for the whole group",
         ),
     ],
     error_reply=describe_error_reply,
@@ -180,7 +184,7 @@ def handle_streams_group_describe(call: Call, request: StreamsGroupDescribeReque
 
 
 def _refused_for_topics(call: Call, group: DescribedStreamsGroup) -> DescribedStreamsGroup | None:
-    """What the client gets instead of a group with topics that it may not describe."""
+    """The result for a group with topics that the client may not describe."""
     if group.topology is None or may_describe_all(call, named_topics(group.topology.subtopologies or ())):
         return None
     return _described_error(group.group_id, TopicAuthorizationFailed(UNDESCRIBED_TOPICS))

@@ -62,7 +62,11 @@ def error_reply(request: MetadataRequest | None, version: int, error: ApiError) 
 @handles(
     3,
     needs=[
-        Need(Operation.DESCRIBE, ResourceType.TOPIC, denied="29; topics that were not named are left out"),
+        Need(
+            Operation.DESCRIBE,
+            ResourceType.TOPIC,
+            denied="TOPIC_AUTHORIZATION_FAILED; topics that were not named are left out",
+        ),
         Need(Operation.CREATE, ResourceType.CLUSTER, when="a missing topic is to be created")
         | Need(Operation.CREATE, ResourceType.TOPIC),
     ],

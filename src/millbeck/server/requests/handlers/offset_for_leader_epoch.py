@@ -42,7 +42,8 @@ def error_reply(
 @handles(
     23,
     needs=[
-        Need(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, denied="29") | Need(Operation.DESCRIBE, ResourceType.TOPIC)
+        Need(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, denied="TOPIC_AUTHORIZATION_FAILED")
+        | Need(Operation.DESCRIBE, ResourceType.TOPIC)
     ],
     error_reply=error_reply,
 )

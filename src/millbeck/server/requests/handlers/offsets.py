@@ -239,7 +239,11 @@ def _shape_fetch(groups: list[OffsetFetchResponseGroup], version: int) -> Offset
     9,
     needs=[
         Need(Operation.DESCRIBE, ResourceType.GROUP),
-        Need(Operation.DESCRIBE, ResourceType.TOPIC, denied="29; topics that were not named are left out"),
+        Need(
+            Operation.DESCRIBE,
+            ResourceType.TOPIC,
+            denied="TOPIC_AUTHORIZATION_FAILED; topics that were not named are left out",
+        ),
     ],
     error_reply=fetch_error_reply,
 )

@@ -68,7 +68,7 @@ def error_reply(request: Any, version: int, error: ApiError) -> None:
             Operation.WRITE,
             ResourceType.TRANSACTIONAL_ID,
             when="the request has a transactional id, or a batch is transactional",
-            denied="53 in every partition",
+            denied="TRANSACTIONAL_ID_AUTHORIZATION_FAILED in every partition",
         ),
         Need(Operation.WRITE, ResourceType.TOPIC),
     ],

@@ -71,7 +71,7 @@ def _refused(group_id: str, error: ApiError) -> DescribedShareGroup:
             Operation.DESCRIBE,
             ResourceType.TOPIC,
             when="for every topic that a member is assigned",
-            denied="29 for the whole group",
+            denied="TOPIC_AUTHORIZATION_FAILED for the whole group",
         ),
     ],
     error_reply=describe_error_reply,
@@ -94,7 +94,7 @@ def handle_share_group_describe(call: Call, request: ShareGroupDescribeRequest) 
 
 
 def _refused_for_topics(call: Call, group: DescribedShareGroup) -> DescribedShareGroup | None:
-    """What the client gets instead of a group with topics that it may not describe."""
+    """The result for a group with topics that the client may not describe."""
     names = dict.fromkeys(each.topic_name for member in group.members for each in member.assignment.topic_partitions)
     if may_describe_all(call, names):
         return None

@@ -171,7 +171,7 @@ async def _describe_topic(
 
 
 async def _states_of(broker: Broker, keys: Sequence[ShareKey]) -> list[PersistedState | ApiError]:
-    """What is stored of these share partitions, in their order, or why it is not known."""
+    """The stored states of these share partitions, in their order, or the errors of unknown ones."""
     future: asyncio.Future[list[PersistedState | ApiError]] = asyncio.get_running_loop().create_future()
     gather: ResultCollector[PersistedState | ApiError] = ResultCollector(
         lambda found: None if future.done() else future.set_result(found)

@@ -106,7 +106,7 @@ def _ask(
             Operation.CLUSTER_ACTION,
             ResourceType.CLUSTER,
             when="on the inter-broker listener only",
-            denied="31 in every partition",
+            denied="CLUSTER_AUTHORIZATION_FAILED in every partition",
         )
     ],
     error_reply=_error_reply(
@@ -138,7 +138,7 @@ def handle_initialize_share_group_state(
             Operation.CLUSTER_ACTION,
             ResourceType.CLUSTER,
             when="on the inter-broker listener only",
-            denied="31 in every partition",
+            denied="CLUSTER_AUTHORIZATION_FAILED in every partition",
         )
     ],
     error_reply=_error_reply(
@@ -173,7 +173,7 @@ def handle_read_share_group_state(call: Call, request: share_state_messages.Read
             Operation.CLUSTER_ACTION,
             ResourceType.CLUSTER,
             when="on the inter-broker listener only",
-            denied="31 in every partition",
+            denied="CLUSTER_AUTHORIZATION_FAILED in every partition",
         )
     ],
     error_reply=_error_reply(
@@ -216,7 +216,7 @@ def handle_write_share_group_state(call: Call, request: share_state_messages.Wri
             Operation.CLUSTER_ACTION,
             ResourceType.CLUSTER,
             when="on the inter-broker listener only",
-            denied="31 in every partition",
+            denied="CLUSTER_AUTHORIZATION_FAILED in every partition",
         )
     ],
     error_reply=_error_reply(
@@ -246,7 +246,7 @@ def handle_delete_share_group_state(call: Call, request: share_state_messages.De
             Operation.CLUSTER_ACTION,
             ResourceType.CLUSTER,
             when="on the inter-broker listener only",
-            denied="31 in every partition",
+            denied="CLUSTER_AUTHORIZATION_FAILED in every partition",
         )
     ],
     error_reply=_error_reply(

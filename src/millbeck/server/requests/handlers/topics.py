@@ -65,12 +65,13 @@ def create_error(request: CreateTopicsRequest | None, version: int, error: ApiEr
 @handles(
     19,
     needs=[
-        Need(Operation.CREATE, ResourceType.CLUSTER, denied="29") | Need(Operation.CREATE, ResourceType.TOPIC),
+        Need(Operation.CREATE, ResourceType.CLUSTER, denied="TOPIC_AUTHORIZATION_FAILED")
+        | Need(Operation.CREATE, ResourceType.TOPIC),
         Need(
             Operation.DESCRIBE_CONFIGS,
             ResourceType.TOPIC,
             when="for the configs in the response",
-            denied="29 in topic_config_error_code",
+            denied="TOPIC_AUTHORIZATION_FAILED in topic_config_error_code",
         ),
     ],
     error_reply=create_error,
@@ -134,7 +135,8 @@ def delete_error(request: DeleteTopicsRequest | None, version: int, error: ApiEr
 @handles(
     20,
     needs=[
-        Need(Operation.DELETE, ResourceType.CLUSTER, denied="29") | Need(Operation.DELETE, ResourceType.TOPIC),
+        Need(Operation.DELETE, ResourceType.CLUSTER, denied="TOPIC_AUTHORIZATION_FAILED")
+        | Need(Operation.DELETE, ResourceType.TOPIC),
         Need(
             Operation.DESCRIBE,
             ResourceType.TOPIC,

@@ -118,8 +118,18 @@ def add_partitions_error_reply(
 @handles(
     24,
     needs=[
-        Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, when="versions 0 to 3", denied="53 in every partition"),
-        Need(Operation.WRITE, ResourceType.TOPIC, when="versions 0 to 3", denied="29; the other partitions get 55"),
+        Need(
+            Operation.WRITE,
+            ResourceType.TRANSACTIONAL_ID,
+            when="versions 0 to 3",
+            denied="TRANSACTIONAL_ID_AUTHORIZATION_FAILED in every partition",
+        ),
+        Need(
+            Operation.WRITE,
+            ResourceType.TOPIC,
+            when="versions 0 to 3",
+            denied="TOPIC_AUTHORIZATION_FAILED; the other partitions get OPERATION_NOT_ATTEMPTED",
+        ),
         Need(
             Operation.CLUSTER_ACTION,
             ResourceType.CLUSTER,

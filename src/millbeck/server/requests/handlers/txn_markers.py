@@ -29,7 +29,7 @@ from millbeck.wire.messages.transactions import (
 )
 
 Code = tuple[int, TopicPartition, int]
-"""Producer id, partition, error code."""
+"""The result of a marker: producer id, partition, error code."""
 
 
 def error_reply(
