@@ -48,8 +48,8 @@ class AuthorityFiles:
         for path in (self.certificate_path, self.key_path):
             if os.path.exists(path):
                 raise click.ClickException(
-                    f"{path} is there already: what it has signed would not be trusted any more. To make it valid for "
-                    f"longer, use `millbeck cert renew {self.certificate_path}`"
+                    f"{path} exists already: replacing it would invalidate the certificates it has signed. To "
+                    f"extend its validity, use `millbeck cert renew {self.certificate_path}`"
                 )
         try:
             made = CertificateAuthority.make(name, days=days, now_ms=now_ms(), key_type=key_type)
@@ -66,7 +66,8 @@ class AuthorityFiles:
         write(path, pem, is_private=True)
 
     def renew(self, path: str, *, days: int | None) -> Certificate:
-        """Renew the certificate in a file, with its key; the authority's own keeps its key. Returns the new one."""
+        """Renew the certificate and key in a file; the authority's own certificate keeps its key. Returns the new
+        certificate."""
         old = read(path)
         now = now_ms()
         is_authority = b"PRIVATE KEY-----" not in old
@@ -89,7 +90,7 @@ class AuthorityFiles:
     def _load(self) -> CertificateAuthority:
         if not os.path.exists(self.certificate_path):
             raise click.ClickException(
-                f"there is no authority in {self.directory}: make one with `millbeck cert create ca --ca "
+                f"there is no certificate authority in {self.directory}: create one with `millbeck cert create ca --ca "
                 f"{self.directory}`, or name its directory with --ca"
             )
         certificate, key = read(self.certificate_path), read(self.key_path)

@@ -1,7 +1,7 @@
 """A small HTTP client for requests to identity providers: limited in time and size, and without redirects.
 
-A small client over the environment's network, so that it runs in the simulator too. Each request has a connection of
-its own. A redirect is an error: the address that was configured, and allowed, is the one that is asked.
+It uses the environment's network, so that it runs in the simulator too. Each request has a connection of its own.
+Redirects are errors, because only the configured and allowed address may be contacted.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ async def http_request(
             async with asyncio.timeout(limits.answer_s):
                 return await exchange.answer
         except TimeoutError:
-            raise HttpFailed(f"{location.host}:{location.port} sent no whole answer in {limits.answer_s:g} s") from None
+            raise HttpFailed(
+                f"{location.host}:{location.port} sent no complete response in {limits.answer_s:g} s"
+            ) from None
     except OSError as error:
         raise HttpFailed(f"no connection to {location.host}:{location.port}: {error.strerror or error}") from error
     finally:
@@ -101,7 +103,7 @@ def _request_text(location: Location, form: str | None, headers: Mapping[str, st
 
 
 class _Exchange(asyncio.Protocol):
-    """Collects one answer. What has come is never more than the limits and one read."""
+    """Collects one response; the buffered bytes never exceed the limits plus one read."""
 
     def __init__(self, bytes_max: int) -> None:
         self.answer: asyncio.Future[HttpAnswer] = asyncio.get_running_loop().create_future()
@@ -214,7 +216,7 @@ class _Exchange(asyncio.Protocol):
             raise HttpFailed(f"the answer comes in more than {_CHUNKS_MAX} chunks")
 
     def _ended(self) -> None:
-        """Without a length, an answer ends with its connection."""
+        """Handle the end of the connection, which also ends a response without a length."""
         if self.answer.done():
             return
         if self._has_head and not self._is_chunked and self._length is None:

@@ -1,9 +1,9 @@
 """The lifecycle of producer, consumer, share consumer and admin client: started by their first call, and bound to its
 event loop.
 
-A client is created anywhere, with or without a running event loop. Its first call starts it in the running loop, and
-from then on it belongs to this loop and this process: its sockets and tasks are of no use in another. A call from
-anywhere else raises `WrongEventLoop`, which says what was mixed up, instead of hanging.
+A client can be created with or without a running event loop. Its first call starts it in the running loop. From then on
+it belongs to this loop and this process, since its sockets and tasks cannot be used in another. A call from elsewhere
+raises `WrongEventLoop` with the reason, instead of hanging.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class LoopBound:
 
     @property
     def environment(self) -> Environment:
-        """Network, clock and randomness: this machine's, unless the constructor was given others."""
+        """The environment (network, clock, randomness): this machine's unless another one was passed to the
+        constructor."""
         if self._given_environment is None:
             from millbeck.host import real_environment
 
@@ -57,8 +58,8 @@ class LoopBound:
         process_id = _process_id()
         if process_id != self._process_id and self.is_started:
             raise WrongEventLoop(
-                f"this {name} was started in process {self._process_id} and process {process_id} is its fork: create a "
-                "client after the fork"
+                f"this {name} was started in process {self._process_id}, but process {process_id} is a fork of "
+                "it: create the client after the fork"
             )
         if running is None and self.is_started and not (self._loop.is_running() or self._loop.is_closed()):
             # Between two runs of its own loop, which `blocking` does.
@@ -91,7 +92,7 @@ def _process_id() -> int:
 
 
 def merged(settings: Mapping[str, Value] | None, named: Mapping[str, Value]) -> dict[str, Value]:
-    """Settings and keyword arguments together: ``linger_ms=5`` is ``{"linger.ms": 5}``."""
+    """Merge settings and keyword arguments: ``linger_ms=5`` is ``{"linger.ms": 5}``."""
     together = dict(settings or {})
     for name, value in named.items():
         key = name.replace("_", ".")

@@ -1,6 +1,6 @@
-"""Classes that settings name: partitioners, interceptors, serializers, assignors.
+"""Loads classes named by settings: partitioners, interceptors, serializers, assignors.
 
-A name is that of an entry point in the group of its kind, which an installed package declares:
+A name is an entry point in the group of its kind, declared by an installed package:
 
     [project.entry-points."millbeck.partitioners"]
     by-region = "shop.routing:RegionPartitioner"
@@ -17,7 +17,7 @@ from millbeck.kernel.errors import InvalidConfig
 
 
 def plugin(setting: str, name: str, group: str) -> Any:
-    """The class or factory that ``setting`` names; raises `InvalidConfig`."""
+    """Load the class or factory named by ``setting``; raises `InvalidConfig`."""
     from importlib.metadata import entry_points
 
     for entry in entry_points(group=group):
@@ -32,4 +32,4 @@ def plugin(setting: str, name: str, group: str) -> Any:
             return getattr(import_module(module), attribute)
         except Exception as error:
             raise InvalidConfig(f"{setting}: {name} cannot be loaded: {error}") from error
-    raise InvalidConfig(f"{setting}: there is no entry point {name} in {group}, and it is no module:class either")
+    raise InvalidConfig(f"{setting}: {name} is neither an entry point in {group} nor module:class")

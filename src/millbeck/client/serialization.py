@@ -1,8 +1,9 @@
-"""Serializers and deserializers: what turns a program's keys and values into bytes, and back.
+"""Serializers and deserializers: conversion of keys and values to bytes and back.
 
-Any object with the method of `Serializer` or `Deserializer` will do. Those of str, int and JSON are here; a setting
-names them as ``str``, ``int``, ``json``, or by the class name of Kafka's Java client, and others by the entry points
-``millbeck.serializers`` and ``millbeck.deserializers``. None passes through unchanged: it is a tombstone, not a value.
+Any object with the method of `Serializer` or `Deserializer` can be used. Those of str, int and JSON are built in; a
+setting names them as ``str``, ``int``, ``json``, or by the class name of Kafka's Java client. Others are named by the
+entry points ``millbeck.serializers`` and ``millbeck.deserializers``. None passes through unchanged: it is a tombstone,
+not a value.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Deserializer(Protocol[D]):
 
 
 class BytesSerde:
-    """Bytes as they are."""
+    """Bytes without conversion."""
 
     def serialize(self, topic: str, value: bytes, headers: list[Header]) -> bytes:
         if not isinstance(value, bytes):
@@ -46,7 +47,7 @@ class BytesSerde:
 
 
 class StrSerde:
-    """Text in UTF-8, as Kafka's StringSerializer."""
+    """Text in UTF-8, like Kafka's StringSerializer."""
 
     def serialize(self, topic: str, value: str, headers: list[Header]) -> bytes:
         return value.encode()
@@ -99,7 +100,7 @@ def serde_named(setting: str, name: str, kind: str) -> Any:
     if found is not None:
         return found()
     if name.startswith(_JAVA):
-        raise InvalidConfig(f"{setting}: {name} is not available here; there are {', '.join(sorted(_BY_NAME))}")
+        raise InvalidConfig(f"{setting}: {name} is not available; the built-in ones are {', '.join(sorted(_BY_NAME))}")
     return plugin(setting, name, f"millbeck.{kind.lower()}s")()
 
 

@@ -1,8 +1,8 @@
 """A certificate authority: makes keys, and signs the certificates of nodes and clients.
 
-It is for a cluster whose operators have no authority of their own: ``millbeck up --secure``, ``millbeck cert`` and the
+It is for clusters without a certificate authority of their own: ``millbeck up --secure``, ``millbeck cert`` and the
 fixtures for tests use it. It needs the package ``cryptography``, which the extra ``millbeck[security]`` installs, and
-is no pure package since the keys come from the system's random numbers.
+is in ``host`` because the keys come from the system's random numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class KeyType(Enum):
 
 
 class AuthorityError(ValueError):
-    """A certificate cannot be made; the message says why."""
+    """A certificate cannot be created; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +60,13 @@ class CertificateAuthority:
 
     @classmethod
     def make(cls, name: str, *, days: int, now_ms: int, key_type: KeyType = KeyType.EC) -> CertificateAuthority:
-        """A new authority, whose certificate is signed by itself."""
+        """Create an authority with a self-signed certificate."""
         key = _new_key(key_type)
         return cls(_authority_certificate(_subject(name), key, days=days, now_ms=now_ms), key)
 
     @classmethod
     def load(cls, certificate: bytes, key: bytes, *, password: str | None = None) -> CertificateAuthority:
-        """From PEM; raises `AuthorityError`."""
+        """Load an authority from PEM; raises `AuthorityError`."""
         from cryptography import x509
 
         try:
@@ -93,7 +93,7 @@ class CertificateAuthority:
         return _key_pem(self._key)
 
     def issue(self, wanted: NewCertificate, *, now_ms: int) -> bytes:
-        """A new private key and its certificate, as PEM. Raises `AuthorityError`."""
+        """Create a private key and its certificate, as PEM. Raises `AuthorityError`."""
         from cryptography import x509
 
         extensions: list[x509.ExtensionType] = []
@@ -103,7 +103,7 @@ class CertificateAuthority:
         return self._signed(_subject(wanted.name), wanted.key_type, [*extensions, usage], wanted.days, now_ms)
 
     def renew(self, pem: bytes, *, days: int, now_ms: int) -> bytes:
-        """A new key, and a certificate for the same owner, hosts and purposes. Raises `AuthorityError`."""
+        """Create a new key, and a certificate for the same owner, hosts and purposes. Raises `AuthorityError`."""
         from cryptography import x509
         from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
@@ -121,7 +121,7 @@ class CertificateAuthority:
         return self._signed(old.subject, key_type, extensions, days, now_ms)
 
     def renewed(self, *, days: int, now_ms: int) -> CertificateAuthority:
-        """The same authority for longer: what it has signed stays valid, since its key and name stay."""
+        """The authority with a longer validity: its certificates stay valid, since its key and name are unchanged."""
         certificate = _authority_certificate(self._certificate.subject, self._key, days=days, now_ms=now_ms)
         return CertificateAuthority(certificate, self._key)
 
@@ -141,7 +141,8 @@ class CertificateAuthority:
         if ends > self._certificate.not_valid_after_utc:
             left = (self._certificate.not_valid_after_utc - _time(now_ms)).days
             raise AuthorityError(
-                f"the authority's certificate ends in {left} days, before {days} days: renew it first, or ask for fewer"
+                f"the authority's certificate expires in {left} days, before {days} days: renew it first, or "
+                "request fewer days"
             )
         builder = _builder(subject, self._certificate.subject, key, begins, ends)
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)

@@ -1,4 +1,4 @@
-"""The names and addresses by which this machine can be reached: what a certificate of its nodes must name."""
+"""The names and addresses of this machine, for the certificates of its nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HOST_NAME_MAX: Final = 253
 
 
 def local_names() -> list[str]:
-    """Host names and addresses, loopback first, each once. Asks no name server."""
+    """Host names and addresses, loopback first, each once. Does not query a name server."""
     name = socket.gethostname()
     found = dict.fromkeys(LOOPBACK)
     if 0 < len(name) <= _HOST_NAME_MAX and name.isascii():
@@ -44,7 +44,7 @@ def _linux_addresses() -> Iterator[str]:
 
 
 def _route_addresses() -> Iterator[str]:
-    """The address that connections to elsewhere would come from. Connecting a datagram socket sends nothing."""
+    """The source address of outgoing connections, found by connecting a datagram socket, which sends nothing."""
     for family, elsewhere in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
         try:
             with socket.socket(family, socket.SOCK_DGRAM) as probe:

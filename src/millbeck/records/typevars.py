@@ -1,6 +1,6 @@
-"""The types of a record's key and value: ``bytes`` where nothing else is said.
+"""The types of a record's key and value: ``bytes`` by default.
 
-Apart from the compiled modules, since a type variable's default exists at run time from Python 3.13 on only.
+Separate from the compiled modules, since a type variable's default exists at run time only from Python 3.13 on.
 """
 
 from __future__ import annotations

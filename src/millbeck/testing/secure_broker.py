@@ -1,4 +1,4 @@
-"""A node with TLS, logins and ACLs for tests: users are created, and given permissions, in milliseconds."""
+"""A node with TLS, SASL and ACLs for tests: creating users and granting permissions takes milliseconds."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from millbeck.client.admin import Admin
 
 ITERATIONS = 4096
-"""The fewest that SCRAM allows: the passwords are random."""
+"""The minimum of SCRAM iterations, sufficient because the passwords are random."""
 
 
 class SecureBroker(Broker):
     """A node whose clients connect by TLS and log in by SCRAM. `admin` may do everything; `app` may use every topic,
     group and transactional id.
 
-    A user's configuration for a client is an attribute of it: ``librdkafka``, ``java`` and ``kafka_python``.
+    The client configurations of a user are its attributes ``librdkafka``, ``java`` and ``kafka_python``.
     """
 
     def __init__(self, settings: Mapping[str, str], directory: Path | None = None) -> None:
@@ -43,11 +43,11 @@ class SecureBroker(Broker):
 
     @property
     def authority_file(self) -> str:
-        """The certificate of the authority that signed the node's, as a PEM file."""
+        """The PEM file of the certificate authority that signed the node's certificate."""
         return self.admin.authority_file
 
     def create_user(self, name: str, *, may_use_everything: bool = False) -> ClientConfigs:
-        """A new user with a password of its own; it may do nothing yet, or with ``may_use_everything`` what `app` may.
+        """Create a user with a random password. It has no permissions, or with ``may_use_everything`` those of `app`.
 
         Raises `ApiError`.
         """
@@ -85,7 +85,7 @@ class SecureBroker(Broker):
         self._create_acls(_entries(user, operations, resources, Permission.ALLOW))
 
     def deny(self, user: str, *operations: str, **resources: str) -> None:
-        """The opposite of `allow`, and stronger than that."""
+        """Deny operations, like `allow`; a denial takes precedence."""
         self._create_acls(_entries(user, operations, resources, Permission.DENY))
 
     def _create_acls(self, entries: list[AccessControlEntry]) -> None:
@@ -98,7 +98,7 @@ class SecureBroker(Broker):
         return read_secured(real_environment().files, str(self.directory)).clients(name, self.bootstrap)
 
     def _ask(self, work: Callable[[Admin], Awaitable[None]]) -> None:
-        """Run in a thread: the test may be inside an event loop."""
+        """Run a request in a thread, because the test may be inside an event loop."""
         from millbeck.client.admin import Admin
 
         async def main() -> None:

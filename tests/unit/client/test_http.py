@@ -74,8 +74,8 @@ def test_other_statuses_are_the_callers_business() -> None:
 
 
 FAILURES = {
-    "silent": "sent no whole answer in 10 s",
-    "trickle": "sent no whole answer in 10 s",
+    "silent": "sent no complete response in 10 s",
+    "trickle": "sent no complete response in 10 s",
     "huge": "longer than 100000 bytes",
     "endless": "longer than 100000 bytes",
     "redirect": "a redirect",

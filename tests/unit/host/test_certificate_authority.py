@@ -111,7 +111,7 @@ def test_what_cannot_be_made_is_refused_with_the_reason(authority: CertificateAu
     for wanted, message in (
         (NewCertificate(name="x" * 65, days=1), "1 to 64 characters"),
         (NewCertificate(name="x", days=1, hosts=("bücher.example",)), "neither an address nor a host name"),
-        (NewCertificate(name="x", days=1001), "ends in .* days, before 1001 days"),
+        (NewCertificate(name="x", days=1001), "expires in .* days, before 1001 days"),
     ):
         with pytest.raises(AuthorityError, match=message):
             authority.issue(wanted, now_ms=NOW_MS)

@@ -1,4 +1,4 @@
-"""Describes groups of every protocol, and makes the rows that ``millbeck group describe`` shows."""
+"""Describes groups of every protocol, for the rows of ``millbeck group describe``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DESCRIBED_TYPES: Final = ("", "classic", "consumer", "share", "streams")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """Groups of all protocols: share and streams groups are kept apart, as their rows have other columns."""
+    """Described groups of all protocols; share and streams groups are separate, since their rows have other columns."""
 
     groups: list[GroupDescription]
     share_groups: list[str]
@@ -127,7 +127,7 @@ def _streams_state(group: StreamsGroupDescription, verbose: bool) -> dict[str, o
 
 
 async def show_coordinators(admin: Admin, rows: list[dict[str, object]]) -> None:
-    """Put the coordinator's host and port beside its id, as Kafka's tool does."""
+    """Add the coordinator's host and port to its id, as Kafka's tool does."""
     nodes = {each.node_id: f"{each.host}:{each.port}" for each in (await admin.describe_cluster()).nodes}
     for row in rows:
         coordinator_id = cast("int", row["coordinator"])

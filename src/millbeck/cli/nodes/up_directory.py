@@ -27,7 +27,7 @@ def is_formatted(directory: str) -> bool:
 
 
 def check_directory(data: str, *, node_count: int, is_secure: bool) -> None:
-    """Refuse to open a secured cluster without its locks, or to put locks on one that has none.
+    """Refuse to start a secured cluster without ``--secure``, or an unsecured one with it.
 
     Raises `click.UsageError`.
     """
@@ -48,7 +48,7 @@ def check_directory(data: str, *, node_count: int, is_secure: bool) -> None:
 
 
 def secure_nodes(data: str, node_ids: Sequence[int], *, host: str) -> SecuredCluster:
-    """Certificates for these nodes, and the users; made on the first start. Raises `click.ClickException`."""
+    """The certificates of these nodes, and the users; created on the first start. Raises `click.ClickException`."""
     named = [] if host in WILDCARDS else [host]
     try:
         return secure(

@@ -54,7 +54,7 @@ class StreamsGroupDescription:
     coordinator_id: int
     members: tuple[StreamsMemberDescription, ...]
     source_topics: Mapping[str, tuple[str, ...]]
-    """The topics that each subtopology reads, repartition topics too."""
+    """The topics that each subtopology reads, including repartition topics."""
 
     def with_partitions(self) -> GroupDescription:
         """The group with the partitions that each member's active tasks read, as a consumer group is described."""

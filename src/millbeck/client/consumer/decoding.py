@@ -17,13 +17,14 @@ log = logging.getLogger(__name__)
 
 
 class ConsumerInterceptor(Protocol):
-    """Sees every record before the program does, and every commit. An exception is logged and changes nothing."""
+    """A consumer interceptor: gets every record before the program, and every commit. An exception is logged and
+    ignored."""
 
     def on_consume(self, record: Record[Any, Any]) -> Record[Any, Any]:
-        """The record that the program gets instead, usually the same."""
+        """Return the record for the program, usually the same one."""
 
     def on_commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """These offsets have been committed."""
+        """Called after these offsets were committed."""
 
 
 class RecordDecoder:
@@ -40,11 +41,11 @@ class RecordDecoder:
 
     @property
     def is_plain(self) -> bool:
-        """Whether records are given to the program as they are."""
+        """Whether records are passed to the program without decoding."""
         return not (self._key or self._value or self._interceptors)
 
     def decode(self, record: Record) -> Record[Any, Any]:
-        """The record as the program gets it; raises `DeserializationFailed`."""
+        """Decode a record for the program; raises `DeserializationFailed`."""
         if self._key is not None or self._value is not None:
             record = Record(
                 record.offset,
@@ -58,7 +59,7 @@ class RecordDecoder:
             try:
                 record = interceptor.on_consume(record)
             except Exception:
-                log.exception("an interceptor failed; the record is given to the program as it was")
+                log.exception("an interceptor failed; the record is passed on unchanged")
         return record
 
     def _decoded(self, deserializer: Deserializer[Any] | None, what: str, data: bytes | None, record: Record) -> Any:
@@ -70,7 +71,7 @@ class RecordDecoder:
             place = TopicPartition(record.topic, record.partition)
             raise DeserializationFailed(
                 f"the {what} of {place} at offset {record.offset} cannot be deserialized: {error}; seek to "
-                f"{record.offset + 1} to leave the record out",
+                f"{record.offset + 1} to skip the record",
                 partition=place,
                 offset=record.offset,
             ) from error

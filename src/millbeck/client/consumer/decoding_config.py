@@ -1,4 +1,4 @@
-"""The settings of all that reads records: deserializers and interceptors."""
+"""Settings of all consumers: deserializers and interceptors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class DecodingConfig(ClientConfig):
         None,
         scope=CLIENT,
         importance=Importance.HIGH,
-        doc="What keys become: bytes, str, int or json, the name of one of Kafka's deserializers for these types, "
+        doc="The deserializer of keys: bytes, str, int or json, the name of one of Kafka's deserializers for "
+        "these types, "
         "an entry point in the group millbeck.deserializers, or module:class.",
     )
     value_deserializer = option(
@@ -29,7 +30,7 @@ class DecodingConfig(ClientConfig):
         None,
         scope=CLIENT,
         importance=Importance.HIGH,
-        doc="What values become, as key.deserializer.",
+        doc="The deserializer of values; see key.deserializer.",
     )
     interceptor_classes = option(
         "interceptor.classes",
@@ -42,7 +43,7 @@ class DecodingConfig(ClientConfig):
     )
 
     def deserializer(self, name: str) -> Deserializer[Any] | None:
-        """The deserializer that ``key.deserializer`` or ``value.deserializer`` names; None for bytes."""
+        """The deserializer of ``key.deserializer`` or ``value.deserializer``; None for bytes."""
         from millbeck.client.serialization import serde_named
 
         named = self.key_deserializer if name == "key.deserializer" else self.value_deserializer

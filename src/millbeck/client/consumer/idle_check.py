@@ -1,4 +1,4 @@
-"""Whether the program has stopped reading for longer than ``max.poll.interval.ms``."""
+"""Checks whether the program has not polled for longer than ``max.poll.interval.ms``."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 
 class IdleCheck:
-    """Every poll counts, and every further record that ``async for`` gives."""
+    """The check; every poll counts, and every further record of ``async for``."""
 
     def __init__(self, limit_ms: int) -> None:
         self.record_at_hand: Callable[[], object] = lambda: None
-        """The record that the program got last from ``async for``."""
+        """The last record that ``async for`` returned."""
         self._limit_s = limit_ms / 1000
         self._loop = asyncio.get_running_loop()
         self._seen: object = None

@@ -12,23 +12,25 @@ RebalanceCallback = Callable[[Partitions], Awaitable[None] | None]
 
 
 class RebalanceListener:
-    """Override what matters; each method may be a coroutine. They run inside `Consumer.poll` or ``async for``."""
+    """A rebalance listener: override the methods you need; each may be a coroutine. They run inside `Consumer.poll` or
+    ``async for``."""
 
     def on_assigned(self, partitions: Partitions) -> Awaitable[None] | None:
-        """These partitions were added."""
+        """Called after these partitions were assigned."""
         return None
 
     def on_revoked(self, partitions: Partitions) -> Awaitable[None] | None:
-        """These partitions are given up, and still belong to this member: it can commit."""
+        """Called before these partitions are revoked, while this member still owns them and can commit."""
         return None
 
     def on_lost(self, partitions: Partitions) -> Awaitable[None] | None:
-        """These partitions belong to others already; by default as `on_revoked`."""
+        """Called when these partitions were lost: other members may own them already. By default it calls
+        `on_revoked`."""
         return self.on_revoked(partitions)
 
 
 class Callbacks(RebalanceListener):
-    """Single functions as a listener."""
+    """A listener made of single functions."""
 
     def __init__(
         self,
@@ -51,6 +53,6 @@ class Callbacks(RebalanceListener):
 
 
 async def call(outcome: Awaitable[None] | None) -> None:
-    """Wait for what a callback returned, if it is a coroutine."""
+    """Call a callback, and await its result if it is a coroutine."""
     if inspect.isawaitable(outcome):
         await outcome

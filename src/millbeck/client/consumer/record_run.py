@@ -1,7 +1,7 @@
-"""The records that ``async for`` has taken of one partition and gives to the program one by one.
+"""The records of one partition that ``async for`` has taken and returns one by one.
 
-The position of the partition is already behind the last of them. `consumed_offset` is where the program is: behind
-the record that it works on, which a commit inside the loop includes.
+The position of the partition is already after the last of them. `consumed_offset` is the position of the program: after
+the record that it is processing, which a commit inside the loop includes.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ class RecordRun:
         self._start_offset = start_offset
         self._turn = state.turn
         self.current: Record | None = None
-        """The record that the program has; None before the first."""
+        """The record that the program is processing; None before the first."""
 
     def __iter__(self) -> Iterator[Record]:
-        """Ends early after `end`."""
+        """Iterate over the records; ends early after `end`."""
         return iter(self._records)
 
     @property
     def is_stale(self) -> bool:
-        """Whether the partition was given another position meanwhile."""
+        """Whether the position of the partition was changed in the meantime."""
         return self.state.turn != self._turn
 
     @property
@@ -39,9 +39,9 @@ class RecordRun:
         return self._start_offset if self.current is None else self.current.offset + 1
 
     def end(self, *, repeats_current: bool = False) -> None:
-        """Give no more records; those left over are read again, unless the position has changed.
+        """Stop iterating; the remaining records are read again, unless the position has changed.
 
-        With ``repeats_current`` the record that the program has is among them: it could not be used.
+        With ``repeats_current`` the current record is read again too, because it could not be processed.
         """
         index = 0
         if self.current is not None:

@@ -1,4 +1,4 @@
-"""Records of topics whose metadata has not arrived yet, in the order in which they were sent."""
+"""Records of topics whose metadata is not known yet, in the order in which they were sent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ Held = tuple[EncodedRecord, int, RecordFuture]
 
 
 class HeldRecords:
-    """Asks for a topic once; its records are appended when the answer is there, or fail with the error of it."""
+    """Holds records until the metadata of their topic has arrived; it is requested once. Then the records are appended,
+    or fail with the topic's error."""
 
     def __init__(
         self,
@@ -90,7 +91,7 @@ class HeldRecords:
                 _fail_one(future, error)
 
     def arrivals(self) -> list[asyncio.Future[None]]:
-        """A future for each topic that is waited for."""
+        """A future for each topic whose metadata is awaited."""
         return list(self._arrivals.values())
 
 

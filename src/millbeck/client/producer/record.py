@@ -1,4 +1,4 @@
-"""A record on its way to a topic, before it has a place there, and what may look at it: interceptors."""
+"""Records before they are sent, and producer interceptors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ProducerRecord(NamedTuple, Generic[K, V]):
 
 
 class EncodedRecord(NamedTuple):
-    """The same with key and value as bytes."""
+    """A record with key and value as bytes."""
 
     topic: str
     value: bytes | None
@@ -35,10 +35,11 @@ class EncodedRecord(NamedTuple):
 
 
 class ProducerInterceptor(Protocol):
-    """Sees every record before it is serialized, and what came of it. An exception is logged and changes nothing."""
+    """A producer interceptor: gets every record before it is serialized, and its result. An exception is logged and
+    ignored."""
 
     def on_send(self, record: ProducerRecord[Any, Any]) -> ProducerRecord[Any, Any]:
-        """The record to send instead, usually the same."""
+        """Return the record to send, usually the same one."""
 
     def on_acknowledgement(self, metadata: RecordMetadata | None, error: BaseException | None) -> None:
         """Called in the event loop when the record was acknowledged or has failed."""

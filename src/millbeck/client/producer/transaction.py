@@ -23,7 +23,8 @@ log = logging.getLogger(__name__)
 
 
 class Transaction(Generic[K, V]):
-    """Begun by ``async with``, committed at the end of the block, aborted if the block raises."""
+    """A transaction that begins with ``async with``, is committed at the end of the block, and is aborted if the block
+    raises."""
 
     def __init__(self, producer: Producer[K, V]) -> None:
         self._producer = producer
@@ -47,7 +48,7 @@ class Transaction(Generic[K, V]):
         await self._abort()
 
     async def _abort(self) -> None:
-        """Abort where that is possible; the error of the block is what the caller sees."""
+        """Abort if possible; errors of the abort are only logged, so that the caller gets the error of the block."""
         if self._producer.transactions.stage in (Stage.OPEN, Stage.PREPARED, Stage.FAILED):
             try:
                 await self._producer.abort_transaction()
@@ -88,7 +89,8 @@ class Transaction(Generic[K, V]):
     ) -> None:
         """Commit the positions of ``consumer``, or these offsets, as part of the transaction.
 
-        The consumer's membership goes with them: if its group has gone on without it, the transaction fails.
+        The consumer's member id and generation are sent with them: if the member was removed from its group, the
+        transaction fails.
         """
         group = consumer.group_metadata()
         wanted = consumer.consumed() if offsets is None else _committed(offsets)

@@ -1,7 +1,7 @@
 """Results of comparing pairs of schemas that may contain themselves.
 
-While a pair is being compared it counts as compatible, which is what makes recursive schemas end. If it then turns out
-that it is not, everything is compared again with that known.
+While a pair is being compared it counts as compatible, so that recursive schemas terminate. If it turns out not to be
+compatible, everything is compared again with that result.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from millbeck.registry.errors import SchemaTooLarge
 from millbeck.registry.formats.interface import Incompatibility
 
 STEPS_MAX: Final = 200_000
-"""The number of comparisons that are made at most."""
+"""The maximum number of comparisons."""
 
 Problems = list[Incompatibility]
 
@@ -29,7 +29,7 @@ class Assumptions:
         self._steps = 0
 
     def settled(self, compare: Callable[[], Problems]) -> Problems:
-        """The result of ``compare``, in which `once` is called, once every assumption has proved true."""
+        """Repeat ``compare``, which calls `once`, until all assumptions were correct; returns its result."""
         while True:
             self._results = dict(self._incompatible)
             self._assumed = {}

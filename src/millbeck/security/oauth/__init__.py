@@ -1,1 +1,1 @@
-"""OAuth 2.0 tokens: what a broker checks in one, the keys it checks them with, and how clients ask for them. Pure."""
+"""OAuth 2.0 tokens: validation by brokers, verification keys, and requests of clients. Pure."""

@@ -1,8 +1,8 @@
-"""The addresses and files that OAuth settings may name (CVE-2025-27817): those that whoever starts the node has listed.
+"""The allow list of URLs and files for OAuth settings (CVE-2025-27817), set by the operator who starts the node.
 
-Without a list, whoever can change one setting could make the node read any file and ask any server, and find out from
-its errors what is there. The lists are Java system properties in Kafka, given in ``KAFKA_OPTS``; here they are read
-from there, or from the server's own file.
+Without a list, anyone who can change one setting could make the node read any file or contact any server, and learn
+from its errors what exists there. In Kafka the lists are Java system properties, given in ``KAFKA_OPTS``; here they are
+read from there or from the server's properties file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from millbeck.kernel.errors import InvalidConfig
 ALLOWED_URLS: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 ALLOWED_FILES: Final = "org.apache.kafka.sasl.oauthbearer.allowed.files"
 URL_LENGTH_MAX: Final = 2000
-_WHERE: Final = "It may be set in the server's own file as well."
+_WHERE: Final = "It may also be set in the server's properties file."
 _SCHEMES: Final = ("https", "http", "file")
 
 

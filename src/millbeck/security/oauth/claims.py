@@ -1,4 +1,4 @@
-"""What the claims of a token must say: whose it is, by whom it was issued and for whom, and when it is valid."""
+"""Checks of a token's claims: subject, issuer, audience, and validity period."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any, Final
 from millbeck.security.oauth.jwt import TokenRefused, shown
 
 TIME_MAX: Final = 1 << 40
-"""Seconds since 1970, far beyond any calendar, and small enough to be counted in milliseconds."""
+"""The maximum time in seconds since 1970: far in the future, but small enough for milliseconds in 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRules:
-    """What a broker is configured to expect."""
+    """The configured expectations of a broker."""
 
     audiences: tuple[str, ...] = ()
-    """Empty: only tokens that name no audience."""
+    """The accepted audiences; if empty, only tokens without an audience are accepted."""
     issuer: str | None = None
-    """None: any."""
+    """The expected issuer; None accepts any."""
     clock_skew_ms: int = 30_000
     subject_claim: str = "sub"
     scope_claim: str = "scope"
@@ -37,7 +37,7 @@ class AcceptedToken:
 
 
 def check_claims(claims: Mapping[str, Any], rules: ClaimRules, now_ms: int) -> AcceptedToken:
-    """Raises `TokenRefused` with the claim at fault."""
+    """Check the claims; raises `TokenRefused` with the name of the invalid claim."""
     expires_ms = time_claim_ms(claims, "exp")
     if expires_ms is None:
         raise TokenRefused("the claim exp is missing: a token must expire")
@@ -70,13 +70,15 @@ def _check_audience(claims: Mapping[str, Any], rules: ClaimRules) -> None:
     if not rules.audiences:
         if given is not None:
             # As in Kafka: a token that was made for somebody in particular is not for whoever gets it.
-            raise TokenRefused(f"the token is for {shown(given)}: set sasl.oauthbearer.expected.audience")
+            raise TokenRefused(f"the token's audience is {shown(given)}: set sasl.oauthbearer.expected.audience")
         return
     audiences = [given] if isinstance(given, str) else given
     if not isinstance(audiences, list) or not all(isinstance(each, str) for each in audiences):
         raise TokenRefused("the claim aud is missing, or neither a text nor a list of texts")
     if not set(audiences) & set(rules.audiences):
-        raise TokenRefused(f"the token is for {shown(audiences)}, none of them in sasl.oauthbearer.expected.audience")
+        raise TokenRefused(
+            f"the token's audience is {shown(audiences)}, which is not in sasl.oauthbearer.expected.audience"
+        )
 
 
 def _scope(claims: Mapping[str, Any], rules: ClaimRules) -> tuple[str, ...]:
@@ -93,7 +95,7 @@ def _scope(claims: Mapping[str, Any], rules: ClaimRules) -> tuple[str, ...]:
 def _subject(claims: Mapping[str, Any], name: str) -> str:
     subject = claims.get(name)
     if not isinstance(subject, str) or not subject or subject.strip() != subject:
-        raise TokenRefused(f"the claim {name}, by which the client is known, is {shown(subject)}")
+        raise TokenRefused(f"the claim {name}, which must contain the principal's name, is {shown(subject)}")
     return subject
 
 

@@ -1,6 +1,6 @@
-"""JSON Web Tokens in compact form (RFC 7515, RFC 7519): taken apart and put together, without looking at claims.
+"""JSON Web Tokens in compact form (RFC 7515, RFC 7519): parsing and creation, without checks of the claims.
 
-Nothing that `parse_token` returns can be believed before the signature is verified. What the header says about keys
+Nothing that `parse_token` returns is trustworthy before the signature is verified. The header's information about keys
 (``jwk``, ``jku``, ``x5u``, ``x5c``) is never used: keys come from the configuration alone.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 TOKEN_LENGTH_MAX: Final = 128 * 1024
-"""Longer than any token in use; headers of HTTP requests, for which tokens are made, are limited to less."""
+"""The maximum length of a token, longer than any in use, since HTTP limits headers to less."""
 KEY_ID_LENGTH_MAX: Final = 1000
 UNSECURED: Final = "none"
 _PARTS: Final = 3
@@ -25,7 +25,7 @@ _SHOWN_LENGTH_MAX: Final = 40
 
 
 class TokenRefused(Exception):
-    """The token is not accepted; the message is for the broker's log, and never has a part of the token's secret."""
+    """The token is refused; the message is for the broker's log and never contains the token's signature."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class UnverifiedToken:
 
 
 def parse_token(text: str) -> UnverifiedToken:
-    """Take a token apart. Raises `TokenRefused`."""
+    """Parse a token. Raises `TokenRefused`."""
     if len(text) > TOKEN_LENGTH_MAX:
         raise TokenRefused(f"the token has {len(text)} characters, more than {TOKEN_LENGTH_MAX}")
     parts = text.split(".")
@@ -55,7 +55,7 @@ def parse_token(text: str) -> UnverifiedToken:
     if kind is not None and (not isinstance(kind, str) or kind.lower() not in _TYPES):
         raise TokenRefused(f"the header's typ is {shown(kind)}, not one of an access token: {', '.join(_TYPES)}")
     if "crit" in header:
-        raise TokenRefused("the header has extensions (crit) that must be understood, and are not")
+        raise TokenRefused("the header has critical extensions (crit) that are not supported")
     return UnverifiedToken(
         algorithm=algorithm,
         key_id=key_id,
@@ -66,8 +66,8 @@ def parse_token(text: str) -> UnverifiedToken:
 
 
 def json_object(text: bytes, what: str) -> dict[str, Any]:
-    """A JSON object without repeated names: of two, one side may read the first and the other side the last. Raises
-    `TokenRefused`."""
+    """Parse a JSON object. Repeated names are refused, because one side might read the first value and the other side
+    the last. Raises `TokenRefused`."""
     try:
         value = json.loads(text.decode(), object_pairs_hook=_without_repetition, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
@@ -114,7 +114,7 @@ def _json(value: Mapping[str, Any]) -> bytes:
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise ValueError("a name is there twice")
+        raise ValueError("a name is repeated")
     return value
 
 

@@ -1,8 +1,8 @@
 """The schedule of fetching an identity provider's keys: regularly, after failures, and for an unknown key.
 
-Keys stay in use when they cannot be fetched again: a provider that is down must not lock out the clients whose tokens
-it has signed. A token with an unknown key may be the first one after the provider changed its keys, or anybody's
-invention; so such a token leads to one fetch, and inventions cannot make a broker ask the provider all the time.
+Keys stay in use when they cannot be fetched again: an outage of the provider must not lock out clients with valid
+tokens. A token with an unknown key may be the first one after the provider changed its keys, or a forgery. So an
+unknown key causes one fetch, and forged tokens cannot cause fetches continuously.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from millbeck.security.oauth.keys import KeySet
 
 UNKNOWN_MAX: Final = 16
 UNKNOWN_AGAIN_MS: Final = 60_000
-"""The keys that were looked for in vain, and how long they are not looked for again; Kafka's numbers."""
+"""The number of unknown keys remembered, and the time for which they cause no further fetch, as in Kafka."""
 _DOUBLINGS_MAX: Final = 16
 
 
@@ -39,15 +39,15 @@ class KeyRefresh:
         self.due_ms = now_ms + self._refresh_ms
 
     def failed(self, now_ms: int) -> None:
-        """The keys so far stay."""
+        """Record a failed fetch; the current keys stay in use."""
         self.failures += 1
         self.failures_total += 1
         delay_ms: int = min(self._backoff_ms << min(self.failures - 1, _DOUBLINGS_MAX), self._backoff_ms_max)
         self.due_ms = now_ms + delay_ms
 
     def is_worth_a_fetch(self, key_id: str | None, now_ms: int) -> bool:
-        """Whether to fetch now for a token whose key is not there, which is remembered. Without a key to go by, or with
-        keys fetched just now, it is not."""
+        """Whether to fetch now for a token with an unknown key, which is remembered. False for a token without a key
+        id, or if the keys were just fetched."""
         if self.keys is None:
             # Nothing is known yet. After a failure it is not this token that decides when to try again.
             return self.failures == 0 or now_ms >= self.due_ms

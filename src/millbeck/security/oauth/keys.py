@@ -1,8 +1,8 @@
 """The keys of an identity provider (JWKS, RFC 7517), and signatures verified with them.
 
-The algorithms are those with a public key: a key that everybody knows must not be taken for a shared secret (HS256),
-and a token without signature (none) is nobody's. joserfc and cryptography do the mathematics; they are imported when
-the first key set is read, or by `check_installed`.
+The algorithms are those with a public key: a public key must not be used as a shared secret (HS256), and a token
+without signature (none) proves nothing. joserfc and cryptography do the cryptography; they are imported when the first
+key set is read, or by `check_installed`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _VERIFY: Final = "verify"
 
 
 def check_installed(setting: str) -> None:
-    """Raise `InvalidConfig` if the libraries are missing. Importing them takes 50 ms: not while connections wait."""
+    """Raise `InvalidConfig` if the libraries are missing. Importing them takes 50 ms, so this must not happen while
+    connections wait."""
     try:
         import joserfc.jwk
         import joserfc.jws  # noqa: F401
@@ -63,29 +64,29 @@ class KeySet:
     def __init__(self, keys: tuple[SigningKey, ...], *, ignored: int = 0) -> None:
         self.keys = keys
         self.ignored = ignored
-        """Keys for other purposes, or of kinds that are not known."""
+        """The number of ignored keys: those for other purposes or of unknown types."""
         self._by_id: dict[str, list[SigningKey]] = {}
         for key in keys:
             if key.key_id is not None:
                 self._by_id.setdefault(key.key_id, []).append(key)
 
     def find(self, token: UnverifiedToken) -> SigningKey | None:
-        """The key that the token names, None if it is not there. A token that names none is verified only if a single
-        key fits."""
+        """The key named by the token, None if it is unknown. A token without a key id is verified only if a single key
+        is suitable."""
         named = self.keys if token.key_id is None else self._by_id.get(token.key_id, ())
         fitting = [key for key in named if key.fits(token.algorithm)]
         if len(fitting) == 1:
             return fitting[0]
         if fitting:
-            raise TokenRefused(f"{len(fitting)} keys may have signed the token, and its header does not tell which")
+            raise TokenRefused(f"{len(fitting)} keys may have signed the token, and its header has no key id")
         if named and token.key_id is not None:
             raise TokenRefused(f"the key {shown(token.key_id)} is not for signatures by {shown(token.algorithm)}")
         return None
 
 
 def parse_key_set(data: bytes) -> KeySet:
-    """Read a key set. Keys that cannot be used are left out, as other software may need them; raises ValueError if none
-    is left. May take milliseconds: for a thread."""
+    """Read a key set. Unusable keys are ignored; raises ValueError if no key is usable. It may take milliseconds, so
+    run it on a thread."""
     try:
         listed = json_object(data, "answer").get("keys")
     except TokenRefused as error:
@@ -107,7 +108,7 @@ def check_algorithm(token: UnverifiedToken) -> None:
 
 
 def verify_signature(token: UnverifiedToken, key: SigningKey) -> dict[str, Any]:
-    """The claims of the token, which from here on can be believed. Raises `TokenRefused`."""
+    """Verify the signature and return the claims, which are then trustworthy. Raises `TokenRefused`."""
     check_algorithm(token)
     try:
         is_genuine = _model(token.algorithm).verify(token.signed, token.signature, key.key)
@@ -147,6 +148,6 @@ def _signing_key(given: Mapping[str, Any]) -> SigningKey | None:
 
 
 def _bits(modulus: object) -> int:
-    """The size of an RSA key by the length of its text: of one that is too large, nothing else is looked at."""
+    """The size of an RSA key, computed from the length of its text, so that a key that is too large is not parsed."""
     text = modulus if isinstance(modulus, str) else ""
     return len(text) * _BITS_PER_CHARACTER

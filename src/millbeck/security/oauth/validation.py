@@ -1,4 +1,5 @@
-"""Decides on a token: whose is it, or why is it refused? One class for signed tokens, one for unsecured ones."""
+"""Validation of tokens: returns the principal or the reason of the refusal. One class for signed tokens, one for
+unsecured ones."""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ class VerificationKeys(Protocol):
         """The keys fetched last; None before the first fetch."""
 
     def fetch_for(self, key_id: str | None) -> Awaitable[None] | None:
-        """Fetch the keys, because the token's is not there; None if that was done just now. Never raises."""
+        """Fetch the keys, because the token's key is unknown; None if they were just fetched. Never raises."""
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitKeys:
-    """The token cannot be decided on before the keys have been fetched; then ask `then`, which decides."""
+    """The token can be validated only after the keys have been fetched; then call `then`."""
 
     fetch: Awaitable[None]
     then: Callable[[], AcceptedToken]
@@ -36,7 +37,7 @@ class TokenValidator(Protocol):
 
 
 class SignedTokens:
-    """Tokens that an identity provider has signed."""
+    """Validates tokens signed by an identity provider."""
 
     def __init__(self, keys: VerificationKeys, rules: ClaimRules, wall_ms: Callable[[], int]) -> None:
         self._keys = keys
@@ -76,7 +77,7 @@ class SignedTokens:
 
 
 class UnsecuredTokens:
-    """Tokens without a signature, which anybody can write: for development, on one machine."""
+    """Validates tokens without a signature, which anyone can create; only for development on one machine."""
 
     def __init__(self, rules: ClaimRules, wall_ms: Callable[[], int]) -> None:
         self._rules = rules
@@ -86,6 +87,6 @@ class UnsecuredTokens:
         token = parse_token(text)
         if token.algorithm != UNSECURED or token.signature:
             raise TokenRefused(
-                "the token is signed, and no keys are configured: set sasl.oauthbearer.jwks.endpoint.url"
+                "the token is signed, but no keys are configured: set sasl.oauthbearer.jwks.endpoint.url"
             )
         return check_claims(json_object(token.claims, "claims"), self._rules, self._wall_ms())

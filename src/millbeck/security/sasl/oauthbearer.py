@@ -2,8 +2,8 @@
 
     n,,^Aauth=Bearer <token>^A[name=value^A…]^A
 
-A refused token is answered with a JSON object, as an ordinary reply; the client then sends ``^A`` and is told that
-authentication has failed.
+A refused token is answered with a JSON object as an ordinary challenge; the client then sends ``^A``, and the server
+answers that authentication has failed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def client_first_text(token: str, extensions: Mapping[str, str]) -> str:
 
 
 def check_extensions(extensions: Mapping[str, str]) -> None:
-    """Raise ValueError for what the message cannot carry."""
+    """Check extensions; raises ValueError for invalid names or values."""
     for name, value in extensions.items():
         if name == _AUTH:
             raise ValueError(f"{_AUTH} is not the name of an extension")

@@ -1,8 +1,9 @@
 """The OAUTHBEARER settings of one listener: which tokens it accepts (KIP-768).
 
-Kafka names a class for each step; here the names of Kafka's own classes choose what is built in, and any other is
-refused. Without ``sasl.server.callback.handler.class`` Kafka accepts unsecured tokens, which anybody can write. Here
-signatures are verified as soon as keys are configured, and unsecured tokens are for listeners on loopback.
+Kafka configures a class for each step. Here the names of Kafka's own classes select built-in implementations, and any
+other is refused. Without ``sasl.server.callback.handler.class`` Kafka accepts unsecured tokens, which anyone can
+create. Here signatures are verified as soon as keys are configured, and unsecured tokens are accepted only on loopback
+listeners.
 """
 
 from __future__ import annotations
@@ -66,18 +67,19 @@ class OauthSettings:
     def warnings(self) -> list[str]:
         """Warnings about settings that are not strict enough for production."""
         if self.keys is None:
-            return ["unsecured tokens are accepted: whoever can connect can be anybody"]
+            return ["unsecured tokens are accepted: every client that can connect can use any principal"]
         found = []
         if self.rules.issuer is None:
             found.append(f"tokens of any issuer are accepted: set {OauthServerOptions.expected_issuer.name}")
         if not self.rules.audiences:
             found.append(
-                "only tokens that are for nobody in particular (without a claim aud) are accepted: set "
+                "only tokens without an audience (claim aud) are accepted: set "
                 f"{OauthServerOptions.expected_audience.name}"
             )
         if self.keys.location.path is None and not self.keys.location.is_encrypted:
             found.append(
-                f"{OauthServerOptions.jwks_endpoint_url.name} is not https: who can change what is sent can sign tokens"
+                f"{OauthServerOptions.jwks_endpoint_url.name} is not https: an attacker who modifies the response "
+                "can forge tokens"
             )
         return found
 
@@ -95,7 +97,7 @@ def allowed_by(texts: Mapping[str, str]) -> Allowed:
 def oauth_settings(
     read: Read, jaas: Mapping[str, str], *, where: str, is_local: bool, allowed: Allowed
 ) -> OauthSettings:
-    """The settings of one listener, which ``where`` names for messages. Raises `InvalidConfig`."""
+    """The OAUTHBEARER settings of one listener; ``where`` is its name in messages. Raises `InvalidConfig`."""
     url: str | None = read(OauthServerOptions.jwks_endpoint_url)
     handler: str | None = read(SaslOptions.server_callback_handler_class) or None
     if handler not in (None, VALIDATOR_HANDLER, UNSECURED_HANDLER):
@@ -168,7 +170,7 @@ def _unsecured(jaas: Mapping[str, str], *, where: str, is_local: bool) -> OauthS
     if not is_local:
         raise InvalidConfig(
             f"{OauthServerOptions.jwks_endpoint_url.name} is not set: without it {where} would accept tokens that "
-            "anybody can write. Set it to the address of the identity provider's keys, or bind the listener to "
+            "anyone can create. Set it to the address of the identity provider's keys, or bind the listener to "
             "localhost"
         )
     skew = jaas.get(_CLOCK_SKEW, "0")

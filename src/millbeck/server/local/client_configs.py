@@ -22,7 +22,7 @@ class ClientConfigs:
     password: str = field(repr=False)
     bootstrap: str
     authority_file: str
-    """The certificate of the authority that the nodes' certificates are from, as a PEM file."""
+    """The PEM file of the certificate authority that signed the nodes' certificates."""
 
     @property
     def java(self) -> dict[str, str]:
@@ -77,7 +77,7 @@ class ClientConfigs:
 
 
 def _lines(settings: Mapping[str, str]) -> str:
-    """librdkafka's form of a file: without the escapes of Java's."""
+    """A file in librdkafka's format, without the escapes of Java's properties format."""
     return "".join(f"{name}={value}\n" for name, value in settings.items())
 
 

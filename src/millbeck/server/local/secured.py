@@ -1,13 +1,13 @@
 """Security of a local cluster without a configuration file: an authority, certificates, users and their first ACLs.
 
-Everything is in one directory, beside those of the nodes. It is made on the first start, before the nodes' directories
-are formatted, and kept: later starts only renew the nodes' certificates, when they end soon or the machine has got
-another name or address.
+Everything is in one directory, beside those of the nodes. It is created at the first start, before the nodes'
+directories are formatted. Later starts only renew the nodes' certificates, when they expire soon or when the machine
+has a new name or address.
 
 - Clients connect by TLS and log in by SCRAM. ``admin`` is a superuser; ``app`` may use every topic, group and
-  transactional id but the internal ones.
-- Brokers log in to each other by SCRAM as ``node``. Controllers cannot, their credentials being in the log that they
-  first have to read: nodes present their certificates to them.
+  transactional id except the internal topics.
+- Brokers log in to each other by SCRAM as ``node``. Controllers cannot, because the credentials are in the log that
+  they must read first; nodes authenticate to them with their certificates.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _SECRETS: Final = (*map(_password_key, (ADMIN, APP, NODE)), _TOKEN_KEY)
 
 
 class SecurityDamaged(Exception):
-    """Files of the directory are missing or cannot be used; the message says which."""
+    """Files of the directory are missing or unusable; the message names them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class SecuredCluster:
         )
 
     def write_client_files(self, files: Files, bootstrap: str) -> list[str]:
-        """Write the configurations of the users, which name the addresses of this start; returns their names."""
+        """Write the users' client configurations with the current addresses; returns the file names."""
         written = []
         for user in (ADMIN, APP):
             for name, text in self.clients(user, bootstrap).files().items():
@@ -107,13 +107,13 @@ class SecuredCluster:
 
     @property
     def users(self) -> list[CredentialText]:
-        """The users that the cluster begins with."""
+        """The initial users of the cluster."""
         mechanism = BY_NAME[MECHANISM]
         return [CredentialText(mechanism=mechanism, name=name, password=text) for name, text in self.passwords.items()]
 
     @property
     def acls(self) -> list[AccessControlEntry]:
-        """The ACLs that the cluster begins with."""
+        """The initial ACLs of the cluster."""
         return application_acls(f"User:{APP}")
 
 
@@ -144,12 +144,12 @@ def application_acls(principal: str) -> list[AccessControlEntry]:
 
 
 def is_secured(files: Files, data: str) -> bool:
-    """Whether the cluster whose nodes' directories are in ``data`` is one of these."""
+    """Whether ``data`` has the node directories of a secured cluster."""
     return files.exists(f"{data}/{DIRECTORY}/{_SECRETS_FILE}")
 
 
 def read_secured(files: Files, data: str) -> SecuredCluster:
-    """The users of a cluster that has been secured. Raises `SecurityDamaged` and OSError."""
+    """The users of a secured cluster. Raises `SecurityDamaged` and OSError."""
     directory = f"{data}/{DIRECTORY}"
     return _cluster_of(directory, _read_secrets(files, directory) or {})
 
@@ -157,10 +157,10 @@ def read_secured(files: Files, data: str) -> SecuredCluster:
 def secure(
     environment: Environment, data: str, *, node_ids: Sequence[int], hosts: Sequence[str], is_formatted: bool
 ) -> SecuredCluster:
-    """Make what is missing of a new cluster, and renew the nodes' certificates.
+    """Create the missing files of a new cluster, and renew the nodes' certificates.
 
-    ``is_formatted``: the cluster has begun, so that its users exist and cannot be made anew. Raises `SecurityDamaged`
-    and OSError.
+    ``is_formatted``: the cluster has been started, so its users exist and cannot be created again. Raises
+    `SecurityDamaged` and OSError.
     """
     files, directory = environment.files, f"{data}/{DIRECTORY}"
     files.make_directory(directory)
@@ -180,7 +180,7 @@ def secure(
 def _cluster_of(directory: str, secrets: Mapping[str, str]) -> SecuredCluster:
     missing = [name for name in _SECRETS if not secrets.get(name)]
     if missing:
-        raise SecurityDamaged(f"{directory}/{_SECRETS_FILE} has no {', '.join(missing)}: put it back")
+        raise SecurityDamaged(f"{directory}/{_SECRETS_FILE} has no {', '.join(missing)}: restore it")
     passwords = {user: secrets[_password_key(user)] for user in (ADMIN, APP, NODE)}
     return SecuredCluster(directory=directory, passwords=passwords, token_key=secrets[_TOKEN_KEY])
 
@@ -195,7 +195,7 @@ class _Authority:
         self._loaded: CertificateAuthority | None = None
         if not (self._files.exists(self._certificate_path) and self._files.exists(self._key_path)):
             if not may_make:
-                raise SecurityDamaged(f"{self._certificate_path} or {self._key_path} is missing: put it back")
+                raise SecurityDamaged(f"{self._certificate_path} or {self._key_path} is missing: restore it")
             now_ms = environment.clock.wall_ms()
             self._loaded = CertificateAuthority.make("millbeck local authority", days=AUTHORITY_DAYS, now_ms=now_ms)
             replace_file(self._files, self._key_path, self._loaded.key_pem, is_private=True)
@@ -223,7 +223,7 @@ def _secrets(environment: Environment, directory: str, *, may_make: bool) -> dic
         return kept
     path = f"{directory}/{_SECRETS_FILE}"
     if not may_make:
-        raise SecurityDamaged(f"{path}, which has the passwords of the users, is missing: put it back")
+        raise SecurityDamaged(f"{path}, which has the passwords of the users, is missing: restore it")
     made = {name: _new_secret(environment) for name in _SECRETS}
     replace_file(environment.files, path, properties_text(made).encode(), is_private=True)
     return made
@@ -250,7 +250,7 @@ def _node_file(node_id: int) -> str:
 
 
 def _still_good(environment: Environment, path: str, trusted: Iterable[Certificate], hosts: Collection[str]) -> bool:
-    """Whether a node's certificate is from the authority, for long enough, and for every host."""
+    """Whether a node's certificate was signed by the authority, is valid for long enough, and covers every host."""
     content = read_file(environment.files, path, _FILE_BYTES_MAX)
     if content is None:
         return False

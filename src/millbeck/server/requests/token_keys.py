@@ -1,7 +1,7 @@
-"""Fetches the keys that identity providers sign tokens with, and keeps them fresh while the node runs.
+"""Fetches the keys of identity providers that verify tokens, and refreshes them while the node runs.
 
-When to fetch is decided by `security.oauth.key_refresh`. All listeners with the same settings share one `ProviderKeys`,
-and connections whose tokens wait for keys share its fetch.
+`security.oauth.key_refresh` decides when to fetch. All listeners with the same settings share one `ProviderKeys`, and
+connections whose tokens wait for keys share its fetch.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from millbeck.server.config.listener_oauth import KeyEndpoint
 
 FILE_LOOKED_AT_MS: Final = 10_000
-"""A file of keys is read this often, or at ``sasl.oauthbearer.jwks.endpoint.refresh.ms`` if that is less."""
+"""The interval between reads of a key file, unless ``sasl.oauthbearer.jwks.endpoint.refresh.ms`` is less."""
 _OK: Final = 200
 
 log = logging.getLogger(__name__)
 
 
 class FetchFailed(Exception):
-    """The message is a clause that fits after a colon, without content of what was fetched."""
+    """The keys could not be fetched; the message is a clause that fits after a colon, without fetched content."""
 
 
 class ProviderKeys:
-    """The keys at one address."""
+    """The keys of one provider or file."""
 
     def __init__(self, broker: Broker, endpoint: KeyEndpoint) -> None:
         refresh_ms = endpoint.refresh_ms
@@ -63,11 +63,11 @@ class ProviderKeys:
         return self._fetching
 
     def want(self) -> None:
-        """Fetch now, because something may have changed."""
+        """Request a fetch now."""
         self._wanted.set()
 
     async def keep_fresh(self) -> None:
-        """Fetch when it is time; runs until cancelled."""
+        """Fetch the keys on schedule; runs until cancelled."""
         while True:
             self._wanted.clear()
             self._begin()
@@ -82,7 +82,7 @@ class ProviderKeys:
                 break
 
     def _begin(self) -> None:
-        """Start a fetch, unless one is under way."""
+        """Start a fetch, unless one is in progress."""
         if self._fetching is None:
             self._fetching = asyncio.get_running_loop().create_future()
             self._broker.spawn(self._fetch(self._fetching))
@@ -93,7 +93,7 @@ class ProviderKeys:
         except Exception as error:  # whatever is wrong with the other side, the keys so far stay
             self.refresh.failed(self._now_ms())
             reason = str(error) if isinstance(error, FetchFailed) else repr(error)
-            kept = "; those fetched before stay" if self.known is not None else ": tokens cannot be verified"
+            kept = "; the previous keys stay in use" if self.known is not None else ": tokens cannot be verified"
             # Told once, and not at each attempt.
             level = logging.DEBUG if reason == self._last_error else logging.ERROR
             self._last_error = reason
@@ -155,7 +155,8 @@ class TokenKeys:
         return iter(self._by_endpoint.values())
 
     def of(self, endpoint: KeyEndpoint) -> ProviderKeys:
-        """The keys there; fetched from now on. Raises `InvalidConfig` if the settings are not usable."""
+        """The keys of a provider, which are refreshed from now on. Raises `InvalidConfig` if the settings are not
+        usable."""
         keys = self._by_endpoint.get(endpoint)
         if keys is None:
             keys = self._by_endpoint[endpoint] = ProviderKeys(self._broker, endpoint)

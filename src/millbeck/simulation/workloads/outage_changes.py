@@ -1,5 +1,5 @@
-"""Requests to a broker while no controller can be elected that it cannot carry out: they need the controller, or
-replicas that are gone."""
+"""Requests that a broker cannot serve while no controller can be elected: they need the controller, or replicas that
+are down."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _without_timeout() -> list[RequestCase]:
 
 
 def _of_groups(known: Situation) -> list[RequestCase]:
-    """The dead nodes stay in the ISR while there is no controller."""
+    """Group requests, which need replicas: the dead nodes stay in the ISR while there is no controller."""
     committed = OffsetCommitRequestTopic(KNOWN, partitions=[OffsetCommitRequestPartition(0, 1)])
     joining = ConsumerGroupHeartbeatRequest(
         group_id=known.groups[1],

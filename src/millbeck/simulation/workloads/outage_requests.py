@@ -1,7 +1,7 @@
-"""Requests to a broker while no controller can be elected, and what it can answer by itself.
+"""Requests that a broker can answer by itself while no controller can be elected.
 
-`WithoutController` sends them all. Every API of clients is asked here or in `outage_changes`, but for Fetch, whose wait
-is its purpose, and WriteTxnMarkers and those of share state, which brokers send to each other.
+`WithoutController` sends them all. Every client API is tested here or in `outage_changes`, except Fetch, which waits by
+design, and WriteTxnMarkers and the share state APIs, which brokers send to each other.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Situation:
     """A partition of ``KNOWN`` that the survivor leads."""
     topic_id: Uuid
     groups: Sequence[str]
-    """Ids of groups without state, which the survivor coordinates; so it does the transactional ids."""
+    """Ids of groups without state that the survivor coordinates; the same for the transactional ids."""
     transactional_ids: Sequence[str]
     producers: Mapping[str, tuple[int, int]]
     """Producer id and epoch of those transactional ids that have one; the last of them has an open transaction."""

@@ -34,7 +34,7 @@ def test_locks_are_neither_left_out_nor_added_later(tmp_path: Path) -> None:
     several = formatted(tmp_path / "several", "node-1", "node-2")
     assert "was made without --secure" in refusal(plain, secure=True)
     assert "was made without --secure" in refusal(several, nodes=2, secure=True)
-    assert "give their number with --nodes" in refusal(several)
+    assert "give the number of nodes with --nodes" in refusal(several)
     locked = tmp_path / "locked"
     locked.mkdir()
     secure_nodes(str(locked), [1, 2], host="127.0.0.1")
@@ -43,7 +43,7 @@ def test_locks_are_neither_left_out_nor_added_later(tmp_path: Path) -> None:
     assert "holds a secured cluster: add --secure" in refusal(locked, nodes=2)
     check_directory(str(locked), node_count=1, is_secure=True)
     formatted(locked, "node-2")
-    assert "give their number with --nodes" in refusal(locked, secure=True)
+    assert "give the number of nodes with --nodes" in refusal(locked, secure=True)
     check_directory(str(locked), node_count=2, is_secure=True)
 
 
@@ -51,5 +51,5 @@ def test_what_is_missing_of_a_cluster_that_has_begun_is_told(tmp_path: Path) -> 
     secure_nodes(str(tmp_path), [1], host="")
     formatted(tmp_path, "node-1")
     (tmp_path / "security" / "secrets.properties").unlink()
-    with pytest.raises(click.ClickException, match="is missing: put it back"):
+    with pytest.raises(click.ClickException, match="is missing: restore it"):
         secure_nodes(str(tmp_path), [1], host="")

@@ -143,7 +143,9 @@ def test_the_token_serves_on_while_the_provider_is_down_and_then_no_longer() -> 
         assert (await ask(first)).brokers
         assert (await ask(second)).brokers
         await asyncio.sleep(20)
-        with pytest.raises(ConnectFailed, match="no token from http://idp:8080/token: idp:8080 sent no whole answer"):
+        with pytest.raises(
+            ConnectFailed, match="no token from http://idp:8080/token: idp:8080 sent no complete response"
+        ):
             await connect(environment, sasl)
         provider.behaviour = "well"
         await asyncio.sleep(11)

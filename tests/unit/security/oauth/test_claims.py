@@ -66,7 +66,7 @@ REFUSED = {
     "issuer with a slash more": ({"iss": "https://idp/"}, "issuer"),
     "no issuer": ({"iss": None}, "issuer"),
     "issuer in a list": ({"iss": ["https://idp"]}, "issuer"),
-    "other audience": ({"aud": "kafka2"}, "none of them"),
+    "other audience": ({"aud": "kafka2"}, "which is not in"),
     "no audience": ({"aud": None}, "aud is missing"),
     "audience is a number": ({"aud": 7}, "aud is missing"),
     "audience in an object": ({"aud": {"kafka": 1}}, "aud is missing"),

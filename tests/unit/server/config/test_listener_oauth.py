@@ -78,9 +78,8 @@ def test_what_is_less_strict_than_it_should_be_is_told() -> None:
     )
     assert list(loose.warnings()) == [
         "tokens of any issuer are accepted: set sasl.oauthbearer.expected.issuer",
-        "only tokens that are for nobody in particular (without a claim aud) are accepted: set "
-        "sasl.oauthbearer.expected.audience",
-        f"{JWKS} is not https: who can change what is sent can sign tokens",
+        "only tokens without an audience (claim aud) are accepted: set sasl.oauthbearer.expected.audience",
+        f"{JWKS} is not https: an attacker who modifies the response can forge tokens",
     ]
 
 
@@ -91,8 +90,8 @@ REFUSED: dict[str, tuple[dict[str, str | None], str]] = {
     ),
     "no list": ({ALLOWED: None}, "cannot be accessed due to restrictions"),
     "no keys with the handler that verifies": ({JWKS: None, HANDLER: VALIDATOR_HANDLER}, "requires " + JWKS),
-    "no keys for others than this machine": ({JWKS: None}, "tokens that anybody can write"),
-    "unsecured tokens for others than this machine": ({HANDLER: UNSECURED_HANDLER}, "tokens that anybody can write"),
+    "no keys for others than this machine": ({JWKS: None}, "tokens that anyone can create"),
+    "unsecured tokens for others than this machine": ({HANDLER: UNSECURED_HANDLER}, "tokens that anyone can create"),
     "another handler": ({HANDLER: "com.example.Handler"}, "com.example.Handler is not known"),
     "a validator that does not verify": (
         {"sasl.oauthbearer.jwt.validator.class": f"{PACKAGE}.ClientJwtValidator"},
@@ -132,12 +131,12 @@ def test_unsecured_tokens_on_loopback(host: str) -> None:
     )
     assert settings.keys is None
     assert (settings.rules.subject_claim, settings.rules.clock_skew_ms) == ("name", 3000)
-    assert settings.warnings() == ["unsecured tokens are accepted: whoever can connect can be anybody"]
+    assert settings.warnings() == ["unsecured tokens are accepted: every client that can connect can use any principal"]
 
 
 @pytest.mark.parametrize("host", ["", "0.0.0.0", "[::]", "10.0.0.1", "localhost.example", "128.0.0.1"])
 def test_unsecured_tokens_elsewhere_are_refused(host: str) -> None:
-    with pytest.raises(InvalidConfig, match="tokens that anybody can write"):
+    with pytest.raises(InvalidConfig, match="tokens that anyone can create"):
         oauth(**{"listeners": f"SASL_PLAINTEXT://{host}:9092", JWKS: None})
 
 

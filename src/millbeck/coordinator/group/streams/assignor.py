@@ -1,8 +1,10 @@
-"""The ``sticky`` assignor, which decides as Kafka's does: balanced over members and processes, moving few tasks.
+"""The ``sticky`` assignor, with the same decisions as Kafka's: tasks are balanced over members and processes, and few
+are moved.
 
 Active tasks first: a task stays with the member that has it, else goes to one that has its standby, as long as that
-member has no more than its share; the rest go to the least loaded process. Then standby tasks of stateful subtopologies
-in the same way, never to a process that has the task already: its members share a host and its disk.
+member does not exceed its share; the remaining tasks are assigned to the least loaded process. Then standby tasks of
+stateful subtopologies in the same way, never to a process that has the task already: its members share a host and its
+disk.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ def assign(problem: AssignmentInput) -> Solution:
 
 @dataclass(slots=True, eq=False)
 class _Process:
-    """The members of a process, and what they have been given."""
+    """The members of a process, and the tasks assigned to them."""
 
     number: int
     counts: dict[str, int] = field(default_factory=dict)
@@ -81,7 +83,7 @@ class _Share:
         self.limit = -(-tasks // members)
 
     def given(self, count: int) -> None:
-        """A member has ``count`` tasks now."""
+        """Record that a member has ``count`` tasks now."""
         if count == self.limit:
             self._members -= 1
             self._tasks -= count
@@ -182,7 +184,7 @@ class _Assignment:
                     break
 
     def _give_standby(self, task: Task) -> bool:
-        """Give a standby task to the member that had the task's active, or one of its standbys, before."""
+        """Assign a standby task to the member that had the active task, or one of its standby tasks, before."""
         before = self._active_before.get(task)
         candidates = [before, self._least_loaded(self._standby_before.get(task, ()), task)]
         for member_id in candidates:

@@ -59,7 +59,7 @@ class Draft:
         validated_topology_epoch: int | None = None,
         assignment_configs: tuple[tuple[str, str], ...] | None = None,
     ) -> None:
-        """Raise the group epoch; what is None stays."""
+        """Raise the group epoch; fields that are None are unchanged."""
         group = self.group
         configs = group.assignment_configs if assignment_configs is None else assignment_configs
         self.write(

@@ -1,4 +1,4 @@
-"""The partitions by user endpoint: which instance of the application answers queries about which keys.
+"""The partitions by user endpoint, which show which instance of the application answers queries about which keys.
 
 A member with an endpoint (``application.server``) is listed with the partitions of the topics that its active and its
 standby tasks read.

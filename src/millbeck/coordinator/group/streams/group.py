@@ -77,7 +77,7 @@ class StreamsGroup:
 
     @property
     def is_validated(self) -> bool:
-        """Whether all topics of the topology existed and fitted at the last group epoch."""
+        """Whether all topics of the topology existed with suitable partition counts at the last group epoch."""
         return self.topology is not None and self.topology.epoch == self.validated_topology_epoch
 
     @property

@@ -73,7 +73,7 @@ class StreamsGroups:
         )
 
     def _described(self, topology: Topology) -> DescribedTopology:
-        """The topology with the derived partition counts, while all topics are there; else as it was sent."""
+        """The topology with the derived partition counts if all topics exist; otherwise as it was sent."""
         try:
             configured = configure(topology, self._cluster)
         except errors.StreamsInvalidTopology:

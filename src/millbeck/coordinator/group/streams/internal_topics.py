@@ -1,9 +1,9 @@
 """Compares a topology with the topics that exist: how many tasks there are, and which internal topics are missing.
 
-Partition counts are derived as in Kafka. A repartition topic has the count that the application asks for; else as many
-partitions as the largest topic that a subtopology writing to it reads; and the same as the topics that it must be
-copartitioned with. A changelog topic has as many partitions as its subtopology has tasks, which is the count of the
-largest topic that the subtopology reads.
+Partition counts are derived as in Kafka. A repartition topic has the partition count that the application requests, or
+else that of the largest topic read by a subtopology that writes to it; copartitioned topics have the same count. A
+changelog topic has as many partitions as its subtopology has tasks, which is the count of the largest topic that the
+subtopology reads.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredTopology:
-    """A topology and the topics as they are now."""
+    """A topology configured with the existing topics."""
 
     partition_counts: Mapping[str, int] = field(default_factory=dict)
     """The derived counts of repartition and changelog topics."""
@@ -74,7 +74,7 @@ class ConfiguredTopology:
 
 
 class _Unfit(Exception):
-    """Topics that exist do not fit the topology."""
+    """Existing topics do not match the topology."""
 
 
 def configure(topology: Topology, topics: Topics) -> ConfiguredTopology:
@@ -119,7 +119,7 @@ class _Counts:
             self.decided |= dict.fromkeys([info.name for info in each.state_changelog_topics], self.task_count(each))
 
     def count_of(self, name: str) -> int:
-        """The count of a topic that exists, else the decided one."""
+        """The partition count of an existing topic, or else the derived one."""
         shape = self._topics.shape(name)
         return self.decided[name] if shape is None else shape.partition_count
 
@@ -153,7 +153,7 @@ class _Counts:
         return found
 
     def _largest_read(self, writer: Subtopology, found: Mapping[str, int]) -> int:
-        """The largest count of what a subtopology reads, as far as it is known."""
+        """The largest known partition count of the topics that a subtopology reads."""
         counts = [found.get(info.name, 0) for info in writer.repartition_source_topics]
         shapes = [self._topics.shape(name) for name in writer.source_topics]
         return max([*counts, *(shape.partition_count for shape in shapes if shape is not None)], default=0)

@@ -37,7 +37,7 @@ class MemberState(IntEnum):
 class StreamsMember:
     member_id: str
     instance_id: str | None = None
-    """Kept as read: static members are refused when they join."""
+    """The instance id, kept as read; static members are refused when they join."""
     rack_id: str | None = None
     client_id: str = ""
     client_host: str = ""
@@ -52,7 +52,7 @@ class StreamsMember:
     state: MemberState = MemberState.STABLE
     assigned: TaskSet = NO_TASKS
     revoking: TaskSet = NO_TASKS
-    """Tasks the member must give up and may still be running."""
+    """Tasks that the member must revoke and may still be running."""
     active_epochs: Mapping[Task, int] = field(default_factory=dict)
     """The member epoch at which each active task was assigned (KIP-1251)."""
 

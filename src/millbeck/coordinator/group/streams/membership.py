@@ -1,18 +1,17 @@
 """StreamsGroupHeartbeat: the members of streams groups, their topology and their tasks.
 
-Theory of operation. A heartbeat works on a `Draft` of its group, which collects the records. The first member brings
-the topology; all others must bring the same. The topology is compared with the topics that exist (`internal_topics`):
-while source topics are missing or do not fit, nobody has tasks and the response says why; missing internal topics are
-returned to the caller, which creates them. Members that join, leave or change, topics that change, a topology that
+Theory of operation. A heartbeat works on a `Draft` of its group, which collects the records. The first member sends the
+topology; all others must send the same. The topology is compared with the existing topics (`internal_topics`): while
+source topics are missing or unsuitable, no member has tasks and the response has the reason; missing internal topics
+are returned to the caller, which creates them. Members that join, leave or change, topics that change, a topology that
 becomes runnable, and new assignor settings raise the group epoch. Then the assignor computes the target, at most once
-per ``group.streams.assignment.interval.ms``, and each heartbeat moves its member one step toward it
-(`reconciliation`).
+per ``group.streams.assignment.interval.ms``, and each heartbeat moves its member one step toward it (`reconciliation`).
 
-The first assignment of an empty group waits for ``group.streams.initial.rebalance.delay.ms``, so that the members of an
-application that starts do not move each other's tasks.
+The first assignment of an empty group waits for ``group.streams.initial.rebalance.delay.ms``, so that tasks are not
+moved repeatedly while an application starts.
 
 Timers, one of a kind for each member: ``session``, no heartbeat within the session timeout; ``rebalance``, it has not
-given up tasks within its rebalance timeout; one for each group: ``delay``, the first assignment is due.
+revoked tasks within its rebalance timeout; one for each group: ``delay``, the first assignment is due.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ from millbeck.wire.messages.streams_groups import (
 logger = logging.getLogger(__name__)
 
 OFFLOAD_SIZE_MIN: Final = 2000
-"""Sum of members and tasks from which on the target is computed off the event loop."""
+"""If members and tasks together are at least this many, the target is computed off the event loop."""
 HASTY_INTERVAL_MS: Final = 1000
 """Heartbeat interval of a member that waits for topics, a target or tasks."""
 RETRY_MS: Final = 500
@@ -85,9 +84,9 @@ class _SoftState:
     """Version of the cluster metadata that the topology was last compared with."""
     configured: ConfiguredTopology | None = None
     shutdown_member: str | None = None
-    """The member that asked for the shutdown of the application."""
+    """The member that requested the shutdown of the application."""
     endpoint_epoch: int = 0
-    """Raised when the partitions of an endpoint have changed."""
+    """The endpoint epoch, which is raised when the partitions of an endpoint have changed."""
     is_assigning: bool = False
     """Whether a target is being computed off the event loop."""
 
@@ -121,7 +120,7 @@ class StreamsGroupMembership:
             self._watch_revocation(group.group_id, member)
 
     def forget(self, group_id: str) -> None:
-        """Discard the soft state of a group that is gone."""
+        """Discard the soft state of a deleted group."""
         self._soft.pop(group_id, None)
         self._timers.cancel(_delay_key(group_id))
 
@@ -205,7 +204,7 @@ class StreamsGroupMembership:
         return member
 
     def _topology(self, draft: Draft, request: StreamsGroupHeartbeatRequest) -> Topology:
-        """The group's topology, which the first member sets. One that is older is accepted and not used."""
+        """The group's topology, which the first member sets. An older one is accepted but not used."""
         known = draft.group.topology
         sent = None if request.topology is None else Topology.from_wire(request.topology)
         if known is None:
@@ -351,7 +350,8 @@ class StreamsGroupMembership:
         updated: StreamsMember,
         response: StreamsGroupHeartbeatResponse,
     ) -> None:
-        """Put the member's tasks into the response if they are new to it, and the endpoints if it has older ones."""
+        """Add the member's tasks to the response if they have changed, and the endpoints if the member has older
+        ones."""
         if request.member_epoch == JOIN_EPOCH or updated.assigned != before.assigned:
             response.active_tasks = to_wire(updated.assigned.active)
             response.standby_tasks = to_wire(updated.assigned.standby)

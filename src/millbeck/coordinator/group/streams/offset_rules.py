@@ -1,7 +1,7 @@
 """Validates offset commits and fetches of a streams group by member id and epoch.
 
-As for consumer groups a member may commit with an earlier epoch for tasks it had at that epoch and still has, or has
-not given up yet (KIP-1251): the task of a partition is that of the subtopology that reads its topic.
+As in consumer groups, a member may commit with an earlier epoch for tasks that it had at that epoch and still has or
+has not revoked yet (KIP-1251). The task of a partition is that of the subtopology that reads its topic.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reconciles a member, heartbeat by heartbeat, from its current to its target tasks.
 
-First the member gives up tasks that are not in its target, at its old epoch. Then it moves to the target's epoch and
-gets the tasks that are free. An active task is free when nobody has it as active and the member's own process has no
+First the member revokes tasks that are not in its target, at its old epoch. Then it moves to the target's epoch and
+gets the tasks that are free. An active task is free when no member has it as active and the member's own process has no
 copy of it; a standby task when the member's own process does not have the task at all: the threads of a process share
 one state directory. So a task never has two owners, and no process has a standby task beside its active one.
 """

@@ -26,7 +26,7 @@ class StreamsGroupMetadataKey:
 
 @message(kind=Kind.DATA, versions="0", flexible="0+")
 class StreamsGroupMetadataValue:
-    """The group epoch, and what it was raised for: topics, validated topology and assignment configs."""
+    """The group epoch, and the values whose changes raise it: topics, validated topology and assignment configs."""
 
     epoch: int = int32()
     metadata_hash: int = int64(doc="Hash of the topology's topics; a change bumps the epoch.")
@@ -91,7 +91,7 @@ class StreamsGroupTargetAssignmentMemberKey:
 
 @message(kind=Kind.DATA, versions="0", flexible="0+")
 class StreamsGroupTargetAssignmentMemberValue:
-    """The target assignment of a member. Warm-up tasks are carried, and no assignor gives any."""
+    """The target assignment of a member. Warm-up tasks are stored, but no assignor assigns any."""
 
     active_tasks: list[TaskIds] = array(of=TaskIds)
     standby_tasks: list[TaskIds] = array(of=TaskIds)
@@ -118,7 +118,7 @@ class StreamsGroupCurrentMemberAssignmentKey:
 
 @message(kind=Kind.DATA, versions="0", flexible="0+")
 class StreamsGroupCurrentMemberAssignmentValue:
-    """A member's tasks, those that it must give up, and its progress toward the target."""
+    """A member's tasks, the tasks that it must revoke, and its progress toward the target."""
 
     member_epoch: int = int32()
     previous_member_epoch: int = int32(doc="Also accepted, in case the response with the new epoch was lost.")

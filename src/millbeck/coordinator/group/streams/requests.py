@@ -20,7 +20,7 @@ from millbeck.wire.messages.streams_groups import StreamsGroupHeartbeatRequest, 
 
 
 def validate(request: StreamsGroupHeartbeatRequest) -> None:
-    """Raise `InvalidRequest`, or `StreamsInvalidTopology` for a topology that is wrong in itself."""
+    """Raise `InvalidRequest`, or `StreamsInvalidTopology` for a topology that is invalid on its own."""
     _refuse_unsupported(request)
     _require(request.member_id.strip() != "", "MemberId can't be empty.")
     _require(request.group_id.strip() != "", "GroupId can't be empty.")
@@ -99,7 +99,7 @@ def check_tasks(request: StreamsGroupHeartbeatRequest, task_counts: Mapping[str,
 
 
 def described_member(member: StreamsMember, request: StreamsGroupHeartbeatRequest, client: Client) -> StreamsMember:
-    """The member with what the request says of it; null fields stay as they are."""
+    """The member with the request's fields applied; null fields are unchanged."""
     topology, timeout_ms, tags = request.topology, request.rebalance_timeout_ms, request.client_tags
     return replace(
         member,

@@ -1,7 +1,7 @@
 """Tasks of a streams group. A task is a subtopology and a partition: it reads that partition of each source topic.
 
 A member has active tasks, which process records, and standby tasks, which only keep a copy of an active task's state.
-Warm-up tasks are part of the messages and records; no assignor gives any.
+Warm-up tasks are part of the messages and records, but no assignor assigns any.
 """
 
 from __future__ import annotations

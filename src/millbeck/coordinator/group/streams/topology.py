@@ -25,7 +25,7 @@ class TopologyLike(Protocol):
 
 @dataclass(frozen=True)
 class Topology:
-    """Immutable: the subtopologies are those of the message, which nobody changes."""
+    """A topology. Immutable: the subtopologies are those of the message, which are never changed."""
 
     epoch: int
     subtopologies: Mapping[str, Subtopology]
@@ -68,7 +68,7 @@ def named_topics(subtopologies: Iterable[Subtopology | DescribedSubtopology]) ->
 
 
 def check_topology(topology: TopologyLike) -> None:
-    """Raise `StreamsInvalidTopology` for a topology that is wrong in itself, whatever topics there are."""
+    """Raise `StreamsInvalidTopology` for a topology that is invalid whatever topics exist."""
     if topology.epoch < 0:
         raise errors.StreamsInvalidTopology(f"The topology epoch is {topology.epoch}, but it must not be negative.")
     names = [each.subtopology_id for each in topology.subtopologies]
@@ -101,5 +101,5 @@ def _check_subtopology(subtopology: Subtopology) -> None:
         ):
             if any(not 0 <= index < len(topics) for index in indexes):
                 raise errors.StreamsInvalidTopology(
-                    f"A copartition group of subtopology {name} has an index that names no topic."
+                    f"A copartition group of subtopology {name} has an index without a topic."
                 )

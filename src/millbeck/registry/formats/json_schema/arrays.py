@@ -21,18 +21,18 @@ def array_problems(comparison: Comparison, reader: Part, writer: Writer, path: s
     yield from bound_problems(reader, writer, "maxItems", path, _length_max(writer))
     yield from bound_problems(reader, writer, "minItems", path, None)
     if reader.words.get("uniqueItems") is True and True not in writer.values("uniqueItems"):
-        yield problem("UNIQUE_ITEMS_ADDED", f"{path}/uniqueItems", "uniqueItems is new; leave it out", True)
+        yield problem("UNIQUE_ITEMS_ADDED", f"{path}/uniqueItems", "uniqueItems is new; remove it", True)
     yield from _item_problems(comparison, reader, writer, path)
     yield from _contains_problems(comparison, reader, writer, path)
     rest = reader.child("unevaluatedItems")
     if rest is not None and rest.node is not True and not writer.values("unevaluatedItems"):
         yield problem(
-            "UNEVALUATED_ITEMS_ADDED", f"{path}/unevaluatedItems", "unevaluatedItems is new; leave it out", rest.node
+            "UNEVALUATED_ITEMS_ADDED", f"{path}/unevaluatedItems", "unevaluatedItems is new; remove it", rest.node
         )
 
 
 def _items(part: Part) -> tuple[list[Place], Place | None]:
-    """The schemas by position, and that of the rest."""
+    """The schemas by position, and the schema of the other items."""
     if part.draft >= Draft.DRAFT_2020_12:
         return part.listed("prefixItems"), part.child("items")
     if isinstance(part.words.get("items"), list):

@@ -1,11 +1,11 @@
 """Whether one JSON Schema accepts every document that another one accepts, and if not, why.
 
-The reader's schema is taken apart into conjuncts, and each must follow from what is known of a written document
-(`conjuncts`). Rules and their names are those of Confluent's registry, which differ from containment in two places:
-a property with a default may become required, and a oneOf may get another alternative, which is taken to be distinct
-from the ones before. Formats are annotations, and are not compared.
+The reader's schema is split into conjuncts, and each must follow from what is known of a written document
+(`conjuncts`). Rules and their names are those of Confluent's registry, which differ from containment in two places: a
+property with a default may become required, and a oneOf may get another alternative, which is taken to be distinct from
+the ones before. Formats are annotations, and are not compared.
 
-What cannot be decided is refused: a "compatible" is to be relied on.
+Undecidable cases are refused, so that "compatible" is reliable.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from millbeck.registry.formats.json_schema.validators import validator_at
 
 PROBLEMS_MAX: Final = 50
 STEPS_MAX: Final = 50_000
-"""A step looks at one conjunct of what was written."""
+"""The maximum number of steps; each examines one conjunct of the writer."""
 _VALUES_MAX: Final = 10_000
 _TWO_VALUED: Final[dict[str, list[bool | None]]] = {"null": [None], "boolean": [False, True]}
 
@@ -100,7 +100,7 @@ class Comparison:
                 found = self._condition(part, written, path)
             case "metaschema":
                 is_same = any(each.key == part.key for each in written.parts)
-                found = [] if is_same else [problem("TYPE_CHANGED", path, "schemas are expected here", part.key[1])]
+                found = [] if is_same else [problem("TYPE_CHANGED", path, "a schema is expected here", part.key[1])]
             case _:
                 found = [problem("TYPE_NARROWED", path, "nothing is accepted here any more", False)]
         return found and self._by_branches(part, written, path, found)
@@ -153,7 +153,8 @@ class Comparison:
     # combinations
 
     def _choice(self, part: Part, written: Writer, path: str) -> Problems:
-        """Some alternative must accept everything, or each alternative of the writer, or each type, has one."""
+        """Compare alternatives: one must accept everything, or there must be one for each alternative, or each type, of
+        the writer."""
         if self._accepting(part, written, path) is not None:
             return []
         kinds = {choice.kind for choice in written.choices}
@@ -190,7 +191,7 @@ class Comparison:
         ]
 
     def _accepting(self, part: Part, written: Writer, path: str) -> int | None:
-        """The alternative that accepts what was written; of oneOf the only one."""
+        """The alternative that accepts the written values; for oneOf it must be the only one."""
         if written.is_nothing:
             return 0
         values = _values(written)
@@ -226,9 +227,7 @@ class Comparison:
             given = before.child("not") if before.kind == "not" else None
             if given is not None and not Comparison(self._writer, self._reader, is_lenient=False)._settled(given, now):
                 return []
-        return [
-            problem("NOT_TYPE_EXTENDED", f"{path}/not", "more is refused than before; refuse no more", refused.node)
-        ]
+        return [problem("NOT_TYPE_EXTENDED", f"{path}/not", "more values are refused than before", refused.node)]
 
     def _settled(self, place: Place, written: Writer) -> Problems:
         return self._assumptions.settled(lambda: self.accept(place, written, "#"))
@@ -258,7 +257,10 @@ class Comparison:
         ]
         return found and [
             problem(
-                "CONDITION_CHANGED", f"{path}/if", "the condition is new or another one; leave it", part.words["if"]
+                "CONDITION_CHANGED",
+                f"{path}/if",
+                "the condition is new or has changed; keep the old one",
+                part.words["if"],
             )
         ]
 
@@ -278,7 +280,7 @@ class Comparison:
         return self._refused(place, [value]) == []
 
     def reader_names(self, part: Part) -> dict[str, None]:
-        """The properties that the schema around a part knows, in whatever combination."""
+        """The properties known to the schema that contains a part, in all its combinations."""
         return _names(self._reader, [part.place])
 
     def writer_names(self, written: Writer) -> dict[str, None]:

@@ -1,4 +1,4 @@
-"""A schema as conjuncts: parts that must all hold, with references followed and allOf taken apart.
+"""A schema as conjuncts: parts that must all hold, with references resolved and allOf split.
 
 A `Writer` is what is known of a document that was written: the conjuncts of one schema, or of several that all apply to
 the same value. A schema that occurs twice is one conjunct, so a chain of references that each double the next stays
@@ -123,7 +123,7 @@ class Writer:
     documents: Documents
     parts: tuple[Part, ...]
     kind: str | None = None
-    """The only type that is looked at, if it has been told apart."""
+    """The only type that is examined, if types are compared separately."""
 
     @classmethod
     def of(cls, documents: Documents, places: Iterable[Place]) -> Writer:
@@ -156,7 +156,7 @@ class Writer:
         return found
 
     def values(self, name: str) -> list[Any]:
-        """The values of a keyword, wherever it stands."""
+        """The values of a keyword in all conjuncts."""
         return [part.words[name] for part in self.plains if name in part.words]
 
     def in_branch(self, branch: Place) -> Writer:

@@ -1,7 +1,8 @@
-"""References that lead back to where they began without going into the document: no validator would come to an end.
+"""Finds references that lead back to their origin without descending into the document, on which validators would not
+terminate.
 
 A schema applies others to the same value by ``$ref``, allOf, anyOf, oneOf, not, if, then, else and dependencies; a
-circle of these alone is refused. A circle through properties or items is a recursive schema, and fine.
+cycle of these alone is refused. A cycle through properties or items is a recursive schema, which is allowed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ def _look(documents: Documents, start: Place, done: dict[str, None]) -> None:
             done[place.location] = None
         elif place.location in around:
             raise InvalidSchema(
-                f"Invalid schema: the schema at {place.pointer or '/'} refers to itself without going into the document"
+                f"Invalid schema: the schema at {place.pointer or '/'} refers to itself without descending into "
+                "the document"
             )
         elif place.location not in done:
             around[place.location] = None

@@ -1,7 +1,7 @@
 """A schema with the schemas that it refers to.
 
-A ``$ref`` is looked for inside the schema, among its references (by the name given there, relative or whole), and by
-``$id``; never anywhere else.
+A ``$ref`` is resolved inside the schema, among its references (by their names, relative or absolute), and by ``$id``;
+never elsewhere.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Document:
         return Place(self.root, self, "", self.uri if own is None else _joined(self.uri, own))
 
     def places(self) -> Iterator[Place]:
-        """Every schema in it."""
+        """Every schema in the document."""
         pending = [self.place]
         while pending:
             place = pending.pop()
@@ -109,7 +109,7 @@ class Documents:
             )
         found = self._within(document, uri, fragment)
         if found is None:
-            raise InvalidSchema(f'Invalid schema: $ref "{given[:200]}" (at {place.pointer or "/"}) leads nowhere')
+            raise InvalidSchema(f'Invalid schema: $ref "{given[:200]}" (at {place.pointer or "/"}) has no target')
         return found
 
     def _within(self, place: Place, uri: str, fragment: str) -> Place | None:
@@ -131,7 +131,7 @@ class Documents:
         return place if isinstance(node, dict | bool) else None
 
     def resources(self) -> list[tuple[str, Node]]:
-        """Every document under its names, for a validator."""
+        """All documents by their names, for a validator."""
         found = {place.document.uri: place.document.root for place in self._by_uri.values()}
         for document in (*self.imported, self.main):
             found.setdefault(_joined(BASE, document.name), document.root)

@@ -1,4 +1,4 @@
-"""The drafts of JSON Schema: which one a schema is of, and how each spells what they have in common."""
+"""The drafts of JSON Schema: the draft of a schema, and the keyword names of each draft."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from millbeck.registry.errors import InvalidSchema
 
 Json = dict[str, Any]
 Node = Json | bool
-"""A schema or a part of one that is a schema itself."""
+"""A schema, or a part of one that is itself a schema."""
 
 
 class Draft(IntEnum):
-    """In order of time."""
+    """The drafts in chronological order."""
 
     DRAFT_4 = 4
     DRAFT_6 = 6
@@ -31,7 +31,7 @@ METASCHEMAS: Final = {
     "json-schema.org/schema": Draft.DRAFT_2020_12,
 }
 DEFAULT: Final = Draft.DRAFT_7
-"""The draft of a schema that does not say it, as in Confluent's registry."""
+"""The default draft, as in Confluent's registry."""
 
 _SCHEMA_MEMBERS: Final = (
     "additionalItems",

@@ -1,8 +1,8 @@
 """Keywords of objects: properties under open, closed and partially open content models.
 
 A model is open if a document may have any other property, closed if it may have none, and partially open if other
-properties must satisfy a schema. Under the policy LENIENT nobody writes a property that is not declared, and who reads
-one that is not declared leaves it alone.
+properties must satisfy a schema. Under the policy LENIENT writers write only declared properties, and readers ignore
+undeclared ones.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class _Objects:
         return self._written_as(places)
 
     def _readers(self, name: str) -> list[Place]:
-        """The schemas by which a property of this name is read."""
+        """The reader's schemas of a property with this name."""
         own = self._read.get(name)
         matching = {pattern: _matches(pattern, name) for pattern in self._read_patterns}
         found = [] if own is None else [own]
@@ -144,16 +144,16 @@ class _Objects:
                 yield problem(
                     _REMOVED_FROM_CLOSED,
                     where,
-                    f"the property {shown(name)} is gone and the content model is closed, so that a document with it "
-                    "is refused; keep it, open the model, or set compatibilityPolicy to LENIENT",
+                    f"the property {shown(name)} was removed and the content model is closed, so that a document "
+                    "with it is refused; keep it, open the model, or set compatibilityPolicy to LENIENT",
                     name,
                 )
             return
         yield problem(
             _REMOVED_NOT_COVERED,
             where,
-            f"the property {shown(name)} is gone, and additionalProperties or patternProperties do not accept what it "
-            "has accepted; widen them, or keep it",
+            f"the property {shown(name)} was removed, and additionalProperties or patternProperties do not accept "
+            "what it has accepted; widen them, or keep it",
             name,
         )
 
@@ -193,7 +193,7 @@ class _Objects:
                 yield problem(
                     "ADDITIONAL_PROPERTIES_NARROWED",
                     where,
-                    "other properties may have been written as anything; leave them so",
+                    "other properties may have been written with any value; keep allowing that",
                     rest.node,
                 )
             else:
@@ -202,7 +202,7 @@ class _Objects:
         yield from self._read_by_pattern()
 
     def _is_ignored(self, rest: Place) -> bool:
-        """Whether nobody writes what the reader's rest is about."""
+        """Whether no writer writes the properties to which the reader's remaining rules apply."""
         return self._comparison.is_lenient and self._is_open and rest.node is False
 
     def _written_by_pattern(self, rest: Place | None) -> Iterator[Incompatibility]:
@@ -296,7 +296,7 @@ class _Objects:
             yield problem(
                 "DEPENDENCY_ARRAY_EXTENDED" if given else "DEPENDENCY_ARRAY_ADDED",
                 f"{self._path}/{keyword}/{name}",
-                f"documents with {shown(name)} may not have {shown(missing[0])}; do not ask for it",
+                f"documents with {shown(name)} may not have {shown(missing[0])}; do not require it",
                 missing[0],
             )
 
@@ -316,6 +316,6 @@ class _Objects:
                 yield problem(
                     _REMOVED_FROM_CLOSED,
                     f"{self._path}/properties/{name}",
-                    f"the property {shown(name)} is gone and no other property is accepted; keep it",
+                    f"the property {shown(name)} was removed and no other property is accepted; keep it",
                     name,
                 )

@@ -1,4 +1,4 @@
-"""Keywords of strings, numbers and types: whether the reader's are no narrower than the writer's."""
+"""Keywords of strings, numbers and types: checks that the reader's are not narrower than the writer's."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def type_problems(reader: Part, writer: Writer, path: str) -> list[Incompatibili
 
 
 def bound_problems(reader: Part, writer: Writer, name: str, path: str, known: int | None) -> Iterator[Incompatibility]:
-    """``known`` is a bound of the writer's that follows from other keywords."""
+    """The problems of a bound; ``known`` is a bound of the writer that follows from other keywords."""
     limit = _number(reader.words.get(name))
     is_upper = name.startswith("max")
     if limit is None or (not is_upper and limit <= 0):
@@ -55,7 +55,7 @@ def bound_problems(reader: Part, writer: Writer, name: str, path: str, known: in
     written = (min if is_upper else max)(given, default=None)
     word = _words_of(name)
     if written is None:
-        yield problem(f"{word}_ADDED", f"{path}/{name}", f"{name} {limit} is new; leave it out", limit)
+        yield problem(f"{word}_ADDED", f"{path}/{name}", f"{name} {limit} is new; remove it", limit)
     elif (written > limit) if is_upper else (written < limit):
         change = "DECREASED" if is_upper else "INCREASED"
         yield problem(
@@ -99,7 +99,7 @@ def number_problems(reader: Part, writer: Writer, path: str) -> Iterator[Incompa
             word = _words_of(limit.name)
             where = f"{path}/{limit.name}"
             if written is None:
-                yield problem(f"{word}_ADDED", where, f"{limit.name} {limit.value} is new; leave it out", limit.value)
+                yield problem(f"{word}_ADDED", where, f"{limit.name} {limit.value} is new; remove it", limit.value)
             elif sign * written.value > sign * limit.value or (
                 written.value == limit.value and limit.is_exclusive and not written.is_exclusive
             ):
@@ -136,7 +136,7 @@ def _multiple_problems(reader: Part, writer: Writer, path: str) -> Iterator[Inco
         return
     where = f"{path}/multipleOf"
     if not writer.values("multipleOf"):
-        yield problem("MULTIPLE_OF_ADDED", where, f"multipleOf {factor} is new; leave it out", factor)
+        yield problem("MULTIPLE_OF_ADDED", where, f"multipleOf {factor} is new; remove it", factor)
         return
     was = written[0]
     kind = "MULTIPLE_OF_EXPANDED" if (factor / was).denominator == 1 else "MULTIPLE_OF_CHANGED"

@@ -1,7 +1,7 @@
 """The JSON Schema format: what is accepted, and the forms of a text.
 
-jsonschema-rs, which is told to load nothing, is the judge of validity: it knows each draft's own schema, and compiles
-every pattern. A text is stored without spaces, its members in their order; the normal form also sorts them.
+jsonschema-rs, configured to load nothing, checks the validity: it has the meta-schema of each draft, and compiles every
+pattern. A text is stored without spaces, its members in their order; the normal form also sorts them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class JsonSchema:
 
     @cached_property
     def _resolved(self) -> str:
-        """The references are among the definitions, with the ids by which they are referred to."""
+        """The resolved form: the references are added to the definitions, with their ids."""
         root, draft = self.documents.main.root, self.documents.main.draft
         if not isinstance(root, dict) or not self.documents.imported:
             return self._canonical

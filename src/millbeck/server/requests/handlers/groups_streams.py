@@ -5,8 +5,8 @@ Behaviour
   UNSUPPORTED_VERSION.
 - A member must be allowed to READ the group and to DESCRIBE every topic of the topology that it sends. Kafka's own
   internal topics and invalid names are STREAMS_INVALID_TOPOLOGY.
-- Internal topics that are missing are created in the background if the member may CREATE them; else, and when their
-  creation failed, the status MISSING_INTERNAL_TOPICS of the response says so.
+- Missing internal topics are created in the background if the member may CREATE them; otherwise, or if the creation
+  failed, the response has the status MISSING_INTERNAL_TOPICS.
 - StreamsGroupDescribe answers each group once.
 Versions
 - 0 is the only one.
@@ -109,7 +109,7 @@ def _check_topics(call: Call, topology: Topology) -> None:
 
 
 def _create_topics(call: Call, group_id: str, answered: HeartbeatAnswer) -> None:
-    """Create the missing internal topics in the background, or put the reason why not into the response."""
+    """Create the missing internal topics in the background, or add the reason why not to the response."""
     broker, missing = call.broker, answered.missing
     if not call.may(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME, is_filter=True):
         denied = [name for name in missing if not call.may(Operation.CREATE, ResourceType.TOPIC, name)]
