@@ -1,9 +1,9 @@
 """A seeded run of a consumer group on a whole cluster: members come and go, the coordinator dies and moves.
 
-In the first phase members churn while nodes are killed, paused and restarted, one at a time and the coordinator most
-often; the topic grows. Then all members follow the protocol, and the group must become stable (G5): every partition is
-assigned, and every member has its target. In the end the group's records are read out of ``__consumer_offsets`` and
-compared with what the members were told (G1 to G4, `group_history`).
+In the first phase members join and leave while nodes are killed, paused and restarted, one at a time and most often the
+coordinator; partitions are added to the topic. Then all members follow the protocol, and the group must become stable
+(G5): every partition is assigned, and every member has its target. In the end the group's records are read from
+``__consumer_offsets`` and compared with the responses to the members (G1 to G4, `group_history`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ TOPIC: Final = "t"
 OFFSETS_PARTITIONS: Final = 2
 LIMIT_SECONDS: Final = 600.0
 SETTLE_SECONDS: Final = 40.0
-"""Sessions of 4 s, rebalance timeouts of 5 s, heartbeats of half a second, and a coordinator that may have to load."""
+"""The time to become stable: sessions of 4 s, rebalance timeouts of 5 s, heartbeats of half a second, and possibly
+loading the coordinator."""
 
 SETTINGS: Final = {
     "group.consumer.session.timeout.ms": "4000",
@@ -50,7 +51,7 @@ SETTINGS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsPlan:
-    """All that is drawn from a seed; printed when a run fails."""
+    """The values drawn from a seed; printed when a run fails."""
 
     seed: int
     member_count: int
@@ -151,7 +152,7 @@ class GroupsRun:
         )
 
     async def _seat(self, client: Cluster, number: int) -> None:
-        """Run one member after another in the same place."""
+        """Run members one after the other."""
         while True:
             self._member_number += 1
             member = self._new_member(client, f"m{self._member_number}", number)
