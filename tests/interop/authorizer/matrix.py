@@ -7,10 +7,10 @@ other needs without restriction. All resources carry the user's name, so that no
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from millbeck.security.authorizer import CLUSTER_NAME, PatternType, Permission, ResourceType
 from millbeck.wire.messages.acls import AclCreation, CreateAclsRequest
@@ -23,6 +23,7 @@ from millbeck.wire.messages.group_offsets import (
 from millbeck.wire.messages.groups import FindCoordinatorRequest
 from millbeck.wire.messages.metadata import MetadataRequest
 from millbeck.wire.messages.share_groups import ShareGroupDescribeRequest, ShareGroupHeartbeatRequest
+from millbeck.wire.messages.streams_groups import StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest
 from millbeck.wire.messages.topics import CreatableTopic, CreateTopicsRequest
 from millbeck.wire.messages.transactions import InitProducerIdRequest
 from millbeck.wire.schema import schema_of
@@ -37,6 +38,7 @@ from tests.interop.authorizer.questions import (
     Question,
     Subject,
     Target,
+    streams_heartbeat,
 )
 
 ADMIN = "admin"
@@ -46,6 +48,45 @@ AT_ONCE = 200
 WAIT_S = 60.0
 RETRIABLE = (14, 15, 16, 51)
 """A coordinator that is loading, not available or elsewhere, and transactions in progress."""
+
+
+class Protocol(NamedTuple):
+    """How a group in which the broker assigns is made and described."""
+
+    version: int
+    join: Callable[[str], Any]
+    heartbeat: Callable[..., Any]
+    describe: Callable[[list[str]], Any]
+    assigned: str = "topic_partitions"
+    """The field of a described assignment that is filled in the end."""
+
+
+def _consumer_join(name: str) -> ConsumerGroupHeartbeatRequest:
+    return ConsumerGroupHeartbeatRequest(
+        group_id=name,
+        member_id=MEMBER_ID,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=[name],
+        topic_partitions=[],
+    )
+
+
+PROTOCOLS = {
+    GroupKind.CONSUMER: Protocol(1, _consumer_join, ConsumerGroupHeartbeatRequest, ConsumerGroupDescribeRequest),
+    GroupKind.SHARE: Protocol(
+        1,
+        lambda name: ShareGroupHeartbeatRequest(group_id=name, member_id=MEMBER_ID, subscribed_topic_names=[name]),
+        ShareGroupHeartbeatRequest,
+        ShareGroupDescribeRequest,
+    ),
+    GroupKind.STREAMS: Protocol(
+        0,
+        lambda name: streams_heartbeat(name, name),
+        StreamsGroupHeartbeatRequest,
+        StreamsGroupDescribeRequest,
+        "active_tasks",
+    ),
+}
 
 
 class Granted(StrEnum):
@@ -244,21 +285,11 @@ class Matrix:
                 lambda: [each.error_code for topic in admin.ask(commit, 9).topics for each in topic.partitions]
             )
             return
-        request: Any = (
-            ConsumerGroupHeartbeatRequest(
-                group_id=name,
-                member_id=MEMBER_ID,
-                rebalance_timeout_ms=60_000,
-                subscribed_topic_names=[name],
-                topic_partitions=[],
-            )
-            if case.question.groups is GroupKind.CONSUMER
-            else ShareGroupHeartbeatRequest(group_id=name, member_id=MEMBER_ID, subscribed_topic_names=[name])
-        )
-        self._repeat(lambda: [admin.ask(request, 1).error_code])
+        protocol = PROTOCOLS[case.question.groups]
+        self._repeat(lambda: [admin.ask(protocol.join(name), protocol.version).error_code])
 
     def _wait_for_assignments(self, admin: Asking) -> None:
-        """Until the members of consumer and share groups have their partitions."""
+        """Until the members of consumer, share and streams groups have their partitions or tasks."""
         waiting = [
             case
             for case in self._cases
@@ -272,14 +303,13 @@ class Matrix:
 
     def _is_assigned(self, admin: Asking, case: Case) -> bool:
         name = f"{case.user}.{Target.EXISTING}"
-        is_share = case.question.groups is GroupKind.SHARE
-        describe: Any = ShareGroupDescribeRequest([name]) if is_share else ConsumerGroupDescribeRequest([name])
-        (group,) = admin.ask(describe, 1).groups
+        protocol = PROTOCOLS[case.question.groups]
+        (group,) = admin.ask(protocol.describe([name]), protocol.version).groups
         (member,) = group.members
-        if member.assignment.topic_partitions:
+        if getattr(member.assignment, protocol.assigned):
             return True
-        heartbeat = ShareGroupHeartbeatRequest if is_share else ConsumerGroupHeartbeatRequest
-        admin.ask(heartbeat(group_id=name, member_id=MEMBER_ID, member_epoch=member.member_epoch), 1)
+        heartbeat = protocol.heartbeat(group_id=name, member_id=MEMBER_ID, member_epoch=member.member_epoch)
+        admin.ask(heartbeat, protocol.version)
         return False
 
     def _repeat(self, ask: Any) -> None:

@@ -27,6 +27,7 @@ from millbeck.wire.messages import (
     replicas,
     share_fetch,
     share_groups,
+    streams_groups,
     topics,
     transactions,
 )
@@ -69,6 +70,7 @@ class GroupKind(StrEnum):
     CLASSIC = "classic"
     CONSUMER = "consumer"
     SHARE = "share"
+    STREAMS = "streams"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -417,6 +419,20 @@ def _share_heartbeat(subject: Subject, version: int) -> share_groups.ShareGroupH
     )
 
 
+def streams_heartbeat(group_id: str, topic: str) -> streams_groups.StreamsGroupHeartbeatRequest:
+    """A member joins, whose topology reads one topic."""
+    return streams_groups.StreamsGroupHeartbeatRequest(
+        group_id=group_id,
+        member_id=MEMBER_ID,
+        rebalance_timeout_ms=TIMEOUT_MS,
+        topology=streams_groups.Topology(0, [streams_groups.Subtopology("0", [topic])]),
+        process_id="process",
+        active_tasks=[],
+        standby_tasks=[],
+        warmup_tasks=[],
+    )
+
+
 def _topic_partitions(subject: Subject, version: int) -> metadata.DescribeTopicPartitionsRequest:
     return metadata.DescribeTopicPartitionsRequest(topics=[metadata.DescribeTopicPartitionsTopic(subject.topic)])
 
@@ -708,6 +724,21 @@ QUESTIONS: tuple[Question, ...] = (
         [(DESCRIBE, G), (DESCRIBE, T)],
         lambda subject, _: share_groups.ShareGroupDescribeRequest([subject.group], True),
         groups=GroupKind.SHARE,
+    ),
+    question(
+        "StreamsGroupHeartbeat",
+        (0,),
+        [(READ, G), (DESCRIBE, T)],
+        lambda subject, _: streams_heartbeat(subject.group, subject.topic),
+        E_M_I,
+        groups=GroupKind.STREAMS,
+    ),
+    question(
+        "StreamsGroupDescribe",
+        (0,),
+        [(DESCRIBE, G), (DESCRIBE, T)],
+        lambda subject, _: streams_groups.StreamsGroupDescribeRequest([subject.group], True),
+        groups=GroupKind.STREAMS,
     ),
     question("ShareFetch", (1,), [(READ, G), (READ, T)], _share_fetch, groups=GroupKind.SHARE),
     question("ShareAcknowledge", (1,), [(READ, G), (READ, T)], _share_acknowledge, groups=GroupKind.SHARE),

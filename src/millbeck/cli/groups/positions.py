@@ -162,11 +162,7 @@ async def reset_plan(
 
 async def _check_inactive(admin: Admin, group: str, *, creates: bool) -> None:
     """Refuse a group with members, which would overwrite the offsets, and a missing group, which may be a typo."""
-    from millbeck.kernel.errors import GroupIdNotFound
-
-    outcomes = await admin.describe_groups([group])
-    is_missing = isinstance(outcomes.failed.get(group), GroupIdNotFound)
-    state = DEAD if is_missing else outcomes[group].state
+    state = await _state_of(admin, group)
     if state == DEAD:
         if not creates:
             from millbeck.cli.suggestions import did_you_mean
@@ -176,6 +172,18 @@ async def _check_inactive(admin: Admin, group: str, *, creates: bool) -> None:
         click.echo(f"group {group} does not exist yet: these offsets create it", err=True)
     elif state != EMPTY:
         raise click.ClickException(f"group {group} is {state}: stop its members before its offsets are reset")
+
+
+async def _state_of(admin: Admin, group: str) -> str:
+    """The state of a classic, consumer or streams group; Dead for one that does not exist."""
+    from millbeck.kernel.errors import GroupIdNotFound, UnsupportedVersion
+
+    outcomes = await admin.describe_groups([group])
+    if not isinstance(outcomes.failed.get(group), GroupIdNotFound):
+        return outcomes[group].state
+    streams = await admin.describe_streams_groups([group])
+    is_missing = isinstance(streams.failed.get(group), GroupIdNotFound | UnsupportedVersion)
+    return DEAD if is_missing else streams[group].state
 
 
 async def _partitions_of(admin: Admin, topics: Sequence[tuple[str, list[int] | None]]) -> list[TopicPartition]:

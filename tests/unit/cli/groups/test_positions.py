@@ -106,11 +106,18 @@ class _Group:
 class FakeAdmin:
     """A topic with two partitions, 10 to 100 and 0 to 50; the group is at 40 on the first."""
 
-    def __init__(self, state: str | None = "Empty") -> None:
+    def __init__(self, state: str | None = "Empty", *, is_streams: bool = False) -> None:
         self.state = state
+        self.is_streams = is_streams
 
     async def describe_groups(self, groups: list[str]) -> Outcomes[str, Any]:
-        return Outcomes({name: GroupIdNotFound() if self.state is None else _Group(self.state) for name in groups})
+        return self._described(groups, is_there=self.state is not None and not self.is_streams)
+
+    async def describe_streams_groups(self, groups: list[str]) -> Outcomes[str, Any]:
+        return self._described(groups, is_there=self.is_streams)
+
+    def _described(self, groups: list[str], *, is_there: bool) -> Outcomes[str, Any]:
+        return Outcomes({name: _Group(self.state or "Dead") if is_there else GroupIdNotFound() for name in groups})
 
     async def list_groups(self) -> dict[str, Any]:
         return {"bilking": None, "other": None}
@@ -233,3 +240,15 @@ def test_a_file_that_says_no_offsets_is_refused(tmp_path: Path, text: str) -> No
         position_of({"from_file": str(path)})
     with pytest.raises(click.UsageError, match="--from-file"):
         position_of({"from_file": str(tmp_path / "nothing")})
+
+
+@pytest.mark.parametrize("state", ["Empty", "NotReady"])
+def test_a_streams_group_without_members_is_reset_too(state: str) -> None:
+    admin: Any = FakeAdmin(state, is_streams=True)
+    position = NewPosition(timestamp=EARLIEST)
+    if state == "Empty":
+        found = asyncio.run(reset_plan(admin, "billing", [("orders", [0])], position, creates=False))
+        assert found[TopicPartition("orders", 0)].new == 10
+    else:
+        with pytest.raises(click.ClickException, match="billing is NotReady: stop its members"):
+            asyncio.run(reset_plan(admin, "billing", [("orders", [0])], position, creates=False))

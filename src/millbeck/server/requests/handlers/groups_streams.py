@@ -35,7 +35,7 @@ from millbeck.metadata.features import STREAMS_VERSION
 from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from millbeck.server.loop.gather import ResultCollector
 from millbeck.server.network.route import Need, handles
-from millbeck.server.requests.described_topics import UNDESCRIBED_TOPICS, may_describe_all
+from millbeck.server.requests.described_topics import may_describe_all
 from millbeck.wire.messages.streams_groups import (
     DescribedStreamsGroup,
     StreamsGroupDescribeRequest,
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from millbeck.server.broker import Broker
     from millbeck.server.network.call import Call
 
+UNDESCRIBED_TOPICS: Final = "The described group uses topics that the client is not authorized to describe."
 FAILURES_SHOWN_MAX: Final = 3
 NAMES_SHOWN_MAX: Final = 10
 
