@@ -278,6 +278,32 @@ def _build_js_driver() -> None:
     _place(_js_driver_path().parent, fill)
 
 
+def _oidc_provider_source() -> Path:
+    return INTEROP / "js" / "identity_provider.js"
+
+
+def _oidc_provider_path() -> Path:
+    digest = _source_digest(_oidc_provider_source())
+    return cache_directory() / f"oidc-provider-{pins()['oidc-provider']['version']}-{digest}" / "identity_provider.js"
+
+
+def _build_oidc_provider() -> None:
+    version = pins()["oidc-provider"]["version"]
+
+    def fill(scratch: Path) -> None:
+        shutil.copy(_oidc_provider_source(), scratch / "identity_provider.js")
+        package = {
+            "name": "millbeck-identity-provider",
+            "private": True,
+            "type": "module",
+            "dependencies": {"oidc-provider": version},
+        }
+        (scratch / "package.json").write_text(json.dumps(package))
+        _run("npm", "install", "--no-audit", "--no-fund", directory=scratch, what=f"oidc-provider {version}")
+
+    _place(_oidc_provider_path().parent, fill)
+
+
 def _registry_js_source() -> Path:
     return INTEROP / "registries" / "clients.js"
 
@@ -377,6 +403,7 @@ PEERS: dict[str, tuple[Callable[[], Path], Callable[[], None]]] = {
     "franz-go": (_go_driver_path, _build_go_driver),
     "franz-go-suite": (_go_suite_path, _build_go_suite),
     "kafkajs": (_js_driver_path, _build_js_driver),
+    "oidc-provider": (_oidc_provider_path, _build_oidc_provider),
     "kcat": (_kcat_path, _build_kcat),
     "python-codecs": (_python_codecs_path, _build_python_codecs),
     "registry-go": (_registry_go_path, _build_registry_go),

@@ -7,6 +7,7 @@ printed is the answer.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Callable, Mapping
@@ -54,7 +55,8 @@ CLUSTER_SETTINGS = {
 
 
 def tool_command(name: str, *arguments: str) -> list[str]:
-    return ["java", *_LIGHT, "-cp", f"{peers.peer_path('kafka')}/*", TOOLS[name], *arguments]
+    properties = os.environ.get("KAFKA_OPTS", "").split()
+    return ["java", *_LIGHT, *properties, "-cp", f"{peers.peer_path('kafka')}/*", TOOLS[name], *arguments]
 
 
 def run_tool(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
