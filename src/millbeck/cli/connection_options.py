@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -122,13 +123,14 @@ def target_of_context(ctx: click.Context) -> Target:
 def client_settings_of(config_path: str | None, properties: tuple[str, ...]) -> dict[str, str]:
     """The settings of a .properties file and of ``key=value`` options, which override the file's."""
     from millbeck.kernel.errors import InvalidConfig
-    from millbeck.kernel.properties import parse_properties, settings_of_flags
+    from millbeck.kernel.properties import settings_of_flags
 
     settings: dict[str, str] = {}
     if config_path is not None:
+        from millbeck.cli.settings import read_properties
+
         try:
-            with open(config_path, encoding="utf-8") as file:
-                settings |= parse_properties(file.read())
+            settings |= read_properties(config_path, os.environ)
         except (OSError, UnicodeDecodeError, InvalidConfig) as error:
             raise click.ClickException(f"client settings: {file_problem(config_path, error)}") from error
     try:

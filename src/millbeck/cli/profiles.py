@@ -52,6 +52,7 @@ class ProfileStore:
         return self._profiles / f"{name}{_SUFFIX}"
 
     def load(self, name: str) -> dict[str, str]:
+        from millbeck.cli.settings import provided
         from millbeck.kernel.errors import InvalidConfig
         from millbeck.kernel.properties import parse_properties
 
@@ -60,7 +61,7 @@ class ProfileStore:
             with open(path, encoding="utf-8") as file:
                 if os.fstat(file.fileno()).st_mode & _OPEN_TO_OTHERS:
                     raise click.ClickException(f"profile {name}: other users can read {path}: run chmod 600 {path}")
-                return parse_properties(file.read())
+                return provided(parse_properties(file.read()), os.environ)
         except FileNotFoundError:
             raise self._missing(name) from None
         except (OSError, UnicodeDecodeError, InvalidConfig) as error:

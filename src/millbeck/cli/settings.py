@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from errno import EFBIG
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from millbeck.kernel.config_providers import resolved_settings
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.kernel.properties import merged_settings, parse_properties, settings_of_environment, settings_of_flags
+from millbeck.kernel.properties import parse_properties, settings_of_environment, settings_of_flags
 
 if TYPE_CHECKING:
     from millbeck.server.config import NodeConfig
+
+PROVIDED_LENGTH_MAX: Final = 1024 * 1024
 
 
 def node_config(path: str, flags: Sequence[str], environment: Mapping[str, str]) -> NodeConfig:
     """The configuration of a node; an unknown key is a warning in the file, as in Kafka, and an error in ``flags``."""
     named = settings_of_options(flags)
     try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-        in_file = parse_properties(text)
-        settings = merged_settings(file_text=text, environment=environment, flags=flags)
+        in_file = read_properties(path, environment)
+        settings = in_file | settings_of_environment(environment) | named
     except (OSError, UnicodeDecodeError, InvalidConfig) as error:
         from millbeck.cli.connection_options import file_problem
 
@@ -30,6 +32,26 @@ def node_config(path: str, flags: Sequence[str], environment: Mapping[str, str])
     for name, hint in _unknown(in_file):
         click.echo(f"millbeck: {path}: {name} is not a setting of this release and has no effect{hint}", err=True)
     return config
+
+
+def read_properties(path: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a properties file, with the values of its config providers. Raises `InvalidConfig`, ``OSError``
+    or ``UnicodeDecodeError``."""
+    with open(path, encoding="utf-8") as file:
+        return provided(parse_properties(file.read()), environment)
+
+
+def provided(settings: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    """The settings of one file with the values of its config providers. Raises `InvalidConfig`."""
+    return resolved_settings(settings, read_text=_read_secret, environment=environment)
+
+
+def _read_secret(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        text = file.read(PROVIDED_LENGTH_MAX + 1)
+    if len(text) > PROVIDED_LENGTH_MAX:
+        raise OSError(EFBIG, f"it has more than {PROVIDED_LENGTH_MAX} characters")
+    return text
 
 
 def embedded_config(

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, Final, Generic, NamedTuple, TypedDict, TypeVar, Unpack, overload
 
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.kernel.option_kinds import PASSWORD, OptionKind
+from millbeck.kernel.option_kinds import HIDDEN, PASSWORD, OptionKind, ProvidedText
 from millbeck.kernel.validators import Validator
 
 T = TypeVar("T")
@@ -131,7 +131,7 @@ class Option(Generic[T]):
 
     def _refusal(self, text: str, problem: str) -> InvalidConfig:
         shown = text if len(text) <= _SHOWN_LENGTH_MAX else text[:_SHOWN_LENGTH_MAX] + "..."
-        shown = "[hidden]" if self.sensitive else shown
+        shown = HIDDEN if self.sensitive or isinstance(text, ProvidedText) else shown
         return InvalidConfig(f"Invalid value {shown} for configuration {self.name}: {problem}")
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -18,6 +18,9 @@ _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.A
 _COMMA = re.compile(r"\s*,\s*")
 _DIGITS_MAX = 20  # one more than a Java long can need; keeps int() away from megabytes of digits
 _DECIMAL_MAX = 64
+
+
+HIDDEN: Final = "[hidden]"
 
 
 class Secret:
@@ -38,7 +41,17 @@ class Secret:
         return hash(self._text)
 
     def __repr__(self) -> str:
-        return "[hidden]"
+        return HIDDEN
+
+
+class ProvidedText(str):
+    """A setting's text that has a value from a config provider: it is not shown in answers and messages, whatever the
+    setting is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return HIDDEN
 
 
 class OptionKind(Generic[T]):

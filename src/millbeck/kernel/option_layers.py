@@ -15,6 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.option_declarations import REQUIRED, Option, Scope
+from millbeck.kernel.option_kinds import ProvidedText
 
 T = TypeVar("T")
 
@@ -71,6 +72,8 @@ class ResolvedOption(Generic[T]):
     source: ConfigSource
     synonyms: tuple[SynonymValue, ...]
     """All sources that have a value, in order of precedence."""
+    is_hidden: bool
+    """Whether the value must not be shown: a password, or from a config provider."""
 
 
 class _Link(NamedTuple):
@@ -85,9 +88,16 @@ def resolve_option(declared: Option[T], layers: ConfigLayers) -> ResolvedOption[
     """The effective value, its source, and the synonyms that DescribeConfigs returns. Raises `InvalidConfig`."""
     links = list(_links(declared, layers))
     if not links:
-        return ResolvedOption(value=_default_of(declared), source=ConfigSource.DEFAULT_CONFIG, synonyms=())
-    shown = (SynonymValue(link.name, None if declared.sensitive else link.text, link.source) for link in links)
-    return ResolvedOption(value=_value_of(declared, links[0]), source=links[0].source, synonyms=tuple(shown))
+        return ResolvedOption(
+            value=_default_of(declared), source=ConfigSource.DEFAULT_CONFIG, synonyms=(), is_hidden=declared.sensitive
+        )
+    shown = (SynonymValue(link.name, _shown(declared, link), link.source) for link in links)
+    return ResolvedOption(
+        value=_value_of(declared, links[0]),
+        source=links[0].source,
+        synonyms=tuple(shown),
+        is_hidden=_shown(declared, links[0]) is None,
+    )
 
 
 def resolve_value(declared: Option[T], layers: ConfigLayers) -> T:
@@ -111,6 +121,10 @@ def _links(declared: Option[Any], layers: ConfigLayers) -> Iterator[_Link]:
         for synonym, factor in declared.synonyms:
             if synonym in texts:
                 yield _Link(synonym, texts[synonym], source, factor)
+
+
+def _shown(declared: Option[Any], link: _Link) -> str | None:
+    return None if declared.sensitive or isinstance(link.text, ProvidedText) else link.text
 
 
 def _value_of(declared: Option[T], link: _Link) -> T:

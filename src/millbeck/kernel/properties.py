@@ -1,4 +1,4 @@
-"""Settings as text: ``.properties`` files, ``KAFKA_...`` environment variables, ``key=value`` flags, and precedence.
+"""Settings as text: ``.properties`` files, ``KAFKA_...`` environment variables and ``key=value`` flags.
 
 The file's grammar is Java's: ``#`` and ``!`` begin comment lines; a backslash at the end of a line continues it,
 without the indentation of the next one; the key ends at the first unescaped ``=``, ``:`` or blank; ``\\t \\n \\r \\f``
@@ -159,10 +159,3 @@ def settings_of_flags(flags: Iterable[str]) -> dict[str, str]:
             raise InvalidConfig(f"expected key=value but got {flag}")
         settings[key.strip()] = value
     return settings
-
-
-def merged_settings(
-    *, file_text: str = "", environment: Mapping[str, str] | None = None, flags: Iterable[str] = ()
-) -> dict[str, str]:
-    """Merge all settings: flags precede the environment, which precedes the file. Raises `InvalidConfig`."""
-    return parse_properties(file_text) | settings_of_environment(environment or {}) | settings_of_flags(flags)

@@ -74,3 +74,42 @@ def test_an_unknown_key_on_the_command_line_is_refused_and_the_nearest_named(tmp
         node_config(file_of(tmp_path, "log.dirs=logs\n"), ["num.partitons=3"], {})
     with pytest.raises(click.UsageError, match="--set: expected key=value"):
         node_config(file_of(tmp_path, "log.dirs=logs\n"), ["num.partitions"], {})
+
+
+SECRETS = "key=s3cret\nparts=4\n"
+PROVIDER = (
+    "config.providers=file\nconfig.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider\n"
+)
+
+
+def test_a_file_takes_values_from_config_providers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "secrets").write_text(SECRETS)
+    variables = f"delegation.token.secret.key=${{file:{tmp_path}/secrets:key}}\n"
+    path = file_of(tmp_path, f"log.dirs=logs\n{PROVIDER}{variables}num.partitions=${{file:{tmp_path}/secrets:parts}}\n")
+    config = node_config(path, [], {})
+    assert config.token_secret == "s3cret"
+    assert config.topic_defaults.num_partitions == 4
+    assert capsys.readouterr().err == "", "the providers' own settings are known"
+    assert "s3cret" not in repr(config.tokens)
+
+
+def test_a_secret_is_not_in_the_message_about_it(tmp_path: Path) -> None:
+    (tmp_path / "secrets").write_text(SECRETS)
+    path = file_of(tmp_path, f"log.dirs=logs\n{PROVIDER}num.partitions=${{file:{tmp_path}/secrets:key}}\n")
+    with pytest.raises(click.ClickException) as caught:
+        node_config(path, [], {})
+    assert "num.partitions" in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_missing_secret_stops_the_start(tmp_path: Path) -> None:
+    path = file_of(tmp_path, f"log.dirs=logs\n{PROVIDER}delegation.token.secret.key=${{file:/none:key}}\n")
+    with pytest.raises(click.ClickException, match=r"delegation.token.secret.key: \$\{file:/none:key\} cannot be read"):
+        node_config(path, [], {})
+
+
+def test_providers_are_named_in_a_file_only(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "log.dirs=logs\n")
+    for flags, environment in (["config.providers=file"], {}), ([], {"KAFKA_CONFIG_PROVIDERS": "file"}):
+        with pytest.raises(click.ClickException, match="in the properties file that names them, and nowhere else"):
+            node_config(path, flags, environment)

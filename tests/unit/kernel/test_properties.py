@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.properties import (
-    merged_settings,
     parse_properties,
     properties_text,
     setting_of_variable,
@@ -128,16 +127,6 @@ def test_flags() -> None:
     for bad in ("a", "=1", ""):
         with pytest.raises(InvalidConfig, match="key=value"):
             settings_of_flags([bad])
-
-
-def test_flags_over_environment_over_file() -> None:
-    merged = merged_settings(
-        file_text="a=file\nb=file\nc=file",
-        environment={"KAFKA_B": "environment", "KAFKA_C": "environment"},
-        flags=["c=flag"],
-    )
-    assert merged == {"a": "file", "b": "environment", "c": "flag"}
-    assert merged_settings() == {}
 
 
 @given(st.dictionaries(st.text(min_size=1), st.text()))

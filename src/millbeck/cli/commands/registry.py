@@ -72,17 +72,15 @@ def start(
     except ModuleNotFoundError as error:
         raise click.ClickException(f"{_EXTRA} ({error.name} is missing)") from error
     from millbeck.cli.nodes.ports import PortUnusable, check_port_is_free
-    from millbeck.cli.settings import settings_of_options
+    from millbeck.cli.settings import read_properties, settings_of_options
     from millbeck.host import real_environment
     from millbeck.kernel.errors import ApiError, InvalidConfig
-    from millbeck.kernel.properties import parse_properties
 
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, stream=sys.stderr)
     in_file: dict[str, str] = {}
     if path is not None:
         try:
-            with open(path, encoding="utf-8") as file:
-                in_file = parse_properties(file.read())
+            in_file = read_properties(path, os.environ)
         except (OSError, UnicodeDecodeError, InvalidConfig) as error:
             raise click.ClickException(f"{path}: {error}") from error
     try:

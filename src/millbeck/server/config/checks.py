@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from millbeck.kernel.config_providers import has_variable
 from millbeck.kernel.errors import InvalidConfig, InvalidRequest
 from millbeck.kernel.options import ConfigLayers, Update, resolve_value
 from millbeck.metadata.image import ConfigResource, ResourceType
@@ -69,7 +70,11 @@ class ConfigChecks:
 
 
 def _check_broker(options: Mapping[str, str]) -> None:
-    for name in options:
+    for name, text in options.items():
+        if name in BROKER_OPTIONS and BROKER_OPTIONS[name].sensitive and has_variable(text):
+            raise InvalidConfig(
+                f"{name}: variables of config providers are replaced in properties files only, not in dynamic configs"
+            )
         if name in _AT_START:
             raise InvalidConfig(
                 f"{name} cannot be changed dynamically: change it in the properties file and restart the node"

@@ -56,8 +56,7 @@ REFUSED: Final = {
     ),
     "config.providers": UnsupportedSetting(
         _is_unset,
-        "config providers are not available in this release: write the values in the file or set KAFKA_ environment "
-        "variables",
+        "config providers replace values in the properties file that names them, and nowhere else: remove it",
     ),
     "cordoned.log.dirs": UnsupportedSetting(_is_unset, "directories cannot be cordoned in this release: remove it"),
     "remote.log.storage.system.enable": _TIERED,

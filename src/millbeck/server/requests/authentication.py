@@ -139,7 +139,11 @@ class ConnectionAuthentication:
             return
         running = self._running
         assert running is not None
-        effect = running.receive(bytes(frame), *self._clocks())
+        try:
+            effect = running.receive(bytes(frame), *self._clocks())
+        except Exception as error:
+            self._listener.broker.report(error, f"authentication of {connection.peer_host}")
+            raise CloseConnection("an unexpected error during authentication") from None
         match effect:
             case AnswerApiVersions():
                 self._listener.dispatcher.handle(connection, frame)

@@ -65,6 +65,12 @@ REFUSED: dict[str, tuple[ConfigResource, dict[str, str], type[ApiError], str]] =
     "a rate of connections": (BROKER, {"max.connection.creation.rate": "1"}, InvalidRequest, "max.connections"),
     "nobody may connect": (BROKER, {"max.connections.per.ip": "0"}, InvalidRequest, "max.connections.per.ip.overrides"),
     "no retention": (BROKER, {"log.retention.ms": "0"}, InvalidRequest, "log.retention.ms"),
+    "a variable": (
+        BROKER,
+        {"listener.name.x.plain.sasl.jaas.config": "${file:/etc/passwd:root}"},
+        InvalidRequest,
+        "variables of config providers are replaced in properties files only",
+    ),
     "providers": (BROKER, {"config.providers": "file"}, InvalidRequest, "config.providers"),
 }
 ACCEPTED: dict[str, tuple[ConfigResource, dict[str, str]]] = {

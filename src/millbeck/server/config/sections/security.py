@@ -80,8 +80,9 @@ class SecurityOptions(Section):
         valid=distinct(),
         update=Update.CLUSTER_WIDE,
         importance=Importance.LOW,
-        doc="Config providers for values like ${file:...}. Not available in this release: it must be empty, since "
-        "such values would be used literally. Use environment variables for secrets.",
+        doc="The names of config providers, which replace values like ${file:path:key} in the properties file, and "
+        "only there; config.providers.<name>.class is one of Kafka's FileConfigProvider, DirectoryConfigProvider and "
+        "EnvVarConfigProvider, config.providers.<name>.param.allowed.paths and .allowlist.pattern limit them.",
     )
 
 

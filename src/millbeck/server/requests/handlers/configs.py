@@ -186,10 +186,10 @@ def _entry(
     chain = _chain(declared, resolved.synonyms)
     entry = DescribeConfigsResourceResult(
         declared.name,
-        None if declared.sensitive else declared.text(resolved.value),
+        None if resolved.is_hidden else declared.text(resolved.value),
         is_read_only,
         chain[0].source if chain else ConfigSource.DEFAULT_CONFIG,
-        declared.sensitive,
+        resolved.is_hidden,
         config_type=declared.kind.code,
     )
     if request.include_synonyms:
