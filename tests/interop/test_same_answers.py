@@ -76,7 +76,7 @@ SETTINGS = {
     "auto.create.topics.enable": "false",
 }
 CONCURRENT_TRANSACTIONS = 51
-STABLE, MODERN, SHARED, OPEN_ID = "stable", "modern", "shared", "t2"
+STABLE, MODERN, SHARED, OPEN_ID = "stable", "modern", "shared", "t3"
 SUBSCRIPTION = b"\x00\x00\x00\x00\x00\x01\x00\x05known\xff\xff\xff\xff"
 ASSIGNMENT = b"\x00\x00\x00\x00\x00\x01\x00\x05known\x00\x00\x00\x01\x00\x00\x00\x00\xff\xff\xff\xff"
 
@@ -190,7 +190,7 @@ class Asking:
         for key_type, key in ((GROUP, STABLE), (TRANSACTION, OPEN_ID), (SHARE, SHARE_KEY)):
             await self._until_answered(coordinators_of(key_type, key), 6)
         answer = await self._until_answered(metadata(KNOWN, creates=False), 12)
-        ids = ["t0", "t1", OPEN_ID]
+        ids = ["t0", "t1", "t2", OPEN_ID]
         producers = {each: await self._producer_of(each) for each in ids}
         await self._begin_transaction(*producers[OPEN_ID])
         await self._join_all()
@@ -199,7 +199,7 @@ class Asking:
             led_partition=0,
             topic_id=answer.topics[0].topic_id,
             groups=[f"g{index}" for index in range(6)],
-            transactional_ids=[*ids, "t3"],
+            transactional_ids=[*ids, "t4"],
             producers=producers,
             now_ms=self._now_ms,
         )

@@ -66,6 +66,9 @@ from millbeck.wire.messages.transactions import (
     AddPartitionsToTxnTopic,
     EndTxnRequest,
     InitProducerIdRequest,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
 )
 
 REQUEST_TIMEOUT_S: Final = 5.0
@@ -173,7 +176,7 @@ def _of_groups(known: Situation) -> list[RequestCase]:
 
 def _of_transactions(known: Situation) -> list[RequestCase]:
     ids = list(known.producers)
-    added, offsets, ended = ((each, *known.producers[each]) for each in ids)
+    added, offsets, committed, ended = ((each, *known.producers[each]) for each in ids)
     asked: dict[str, tuple[object, int]] = {
         "InitProducerId, transactional": (InitProducerIdRequest(known.transactional_ids[-1], 60_000), 4),
         "AddPartitionsToTxn": (
@@ -186,6 +189,16 @@ def _of_transactions(known: Situation) -> list[RequestCase]:
             3,
         ),
         "AddOffsetsToTxn": (AddOffsetsToTxnRequest(*offsets, known.groups[0]), 3),
+        "TxnOffsetCommit": (
+            TxnOffsetCommitRequest(
+                transactional_id=committed[0],
+                group_id=known.groups[0],
+                producer_id=committed[1],
+                producer_epoch=committed[2],
+                topics=[TxnOffsetCommitRequestTopic(KNOWN, [TxnOffsetCommitRequestPartition(0, 1)])],
+            ),
+            3,
+        ),
         "EndTxn": (EndTxnRequest(*ended, committed=True), 3),
     }
     return [

@@ -1,7 +1,6 @@
 """Requests that a broker can answer by itself while no controller can be elected.
 
-`WithoutController` sends them all. Every client API is tested here or in `outage_changes`, except Fetch, which waits by
-design, and WriteTxnMarkers and the share state APIs, which brokers send to each other.
+`WithoutController` sends them all. Every client API is tested here or in `outage_changes`, except those in `NOT_ASKED`.
 """
 
 from __future__ import annotations
@@ -61,11 +60,15 @@ from millbeck.wire.messages.replicas import (
     AlterReplicaLogDirTopic,
     DescribeLogDirsRequest,
 )
+from millbeck.wire.messages.share_fetch import ShareAcknowledgeRequest
 from millbeck.wire.messages.share_groups import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
     ShareGroupDescribeRequest,
 )
+from millbeck.wire.messages.streams_groups import StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest
 from millbeck.wire.messages.transactions import (
     DescribeProducersRequest,
     DescribeProducersTopic,
@@ -79,6 +82,20 @@ GROUP, TRANSACTION, SHARE = 0, 1, 2
 AT_ONCE_S: Final = 2.0
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 LATEST: Final = -1
+LEAVES: Final = -1
+NOT_ASKED: Final[Mapping[int, str]] = {
+    1: "Fetch waits for records, which is its purpose",
+    17: "SaslHandshake concerns the connection alone",
+    18: "ApiVersions is sent behind each request",
+    36: "SaslAuthenticate concerns the connection alone",
+    27: "WriteTxnMarkers is sent by brokers",
+    83: "InitializeShareGroupState is sent by brokers",
+    84: "ReadShareGroupState is sent by brokers",
+    85: "WriteShareGroupState is sent by brokers",
+    86: "DeleteShareGroupState is sent by brokers",
+    87: "ReadShareGroupStateSummary is sent by brokers",
+}
+"""API keys that clients have no question about, with the reason."""
 MEMBER_ID: Final = uuid_text(bytes([1]) * 16)
 SHARE_KEY: Final = f"group:{MEMBER_ID}:0"
 
@@ -183,6 +200,13 @@ def _about_groups(known: Situation) -> dict[str, tuple[object, int]]:
             DescribeShareGroupOffsetsRequest([DescribeShareGroupOffsetsRequestGroup(group, None)]),
             1,
         ),
+        "DeleteShareGroupOffsets, no group": (
+            DeleteShareGroupOffsetsRequest(group, [DeleteShareGroupOffsetsRequestTopic(KNOWN)]),
+            0,
+        ),
+        "ShareAcknowledge, no session": (ShareAcknowledgeRequest(group, MEMBER_ID, 1), 1),
+        "StreamsGroupDescribe": (StreamsGroupDescribeRequest([group]), 0),
+        "StreamsGroupHeartbeat, no group": (StreamsGroupHeartbeatRequest(group, MEMBER_ID, LEAVES), 0),
         "OffsetFetch": (OffsetFetchRequest(groups=[offsets]), 8),
         "OffsetDelete, no group": (OffsetDeleteRequest(group, [topic]), 0),
         "DeleteGroups, no group": (DeleteGroupsRequest([group]), 2),

@@ -51,8 +51,8 @@ PATIENCE_S: Final = 75.0
 """The timeout of forwarded requests in Apache Kafka: 60 seconds."""
 KEYS_TRIED: Final = 60
 GROUPS_WANTED: Final = 6
-IDS_WANTED: Final = 4
-PRODUCERS_WANTED: Final = 3
+IDS_WANTED: Final = 5
+PRODUCERS_WANTED: Final = 4
 PRODUCER_IDS_AT_ONCE: Final = 200
 PRODUCER_ID_BLOCKS_MAX: Final = 20
 EXISTS: Final = 36
