@@ -50,6 +50,10 @@ AT_ONCE = {
     "ConsumerGroupDescribe": (69,),
     "ShareGroupDescribe": (69,),
     "DescribeShareGroupOffsets": (0,),
+    "DeleteShareGroupOffsets, no group": (69,),
+    "ShareAcknowledge, no session": (122,),
+    "StreamsGroupDescribe": (69,),
+    "StreamsGroupHeartbeat, no group": (69,),
     "OffsetFetch": (0,),
     "OffsetDelete, no group": (69,),
     "DeleteGroups, no group": (69,),
@@ -93,6 +97,7 @@ LATER = {
     "InitProducerId, transactional": (15,),
     "AddPartitionsToTxn": (0, 15),
     "AddOffsetsToTxn": (15,),
+    "TxnOffsetCommit": (48,),
     "EndTxn": (15,),
 }
 KAFKAS = AT_ONCE | LATER

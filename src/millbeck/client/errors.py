@@ -7,14 +7,18 @@ class here keeps the error code and the retriable flag of its parent.
 from __future__ import annotations
 
 from millbeck.kernel.errors import (
+    ApiError,
     BrokerNotAvailable,
+    GroupIdNotFound,
     InvalidRequest,
     LeaderNotAvailable,
     NetworkException,
     OffsetOutOfRange,
     RequestTimedOut,
     TransactionAbortable,
+    UnknownMemberId,
     UnsupportedVersion,
+    from_code,
 )
 from millbeck.kernel.ids import TopicPartition
 
@@ -100,3 +104,14 @@ class DeserializationFailed(SerializationFailed):
         super().__init__(message)
         self.partition = partition
         self.offset = offset
+
+
+def heartbeat_error(code: int, message: str | None, member_epoch: int) -> ApiError:
+    """The error of a heartbeat in which the broker assigns.
+
+    To a member that had joined, a group that is gone is what a group without it is: it joins again.
+    """
+    error = from_code(code, message or "")
+    if isinstance(error, GroupIdNotFound) and member_epoch > 0:
+        return UnknownMemberId(error.message)
+    return error

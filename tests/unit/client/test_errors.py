@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from millbeck.client import errors
-from millbeck.kernel.errors import ApiError, by_code
+from millbeck.client.errors import heartbeat_error
+from millbeck.kernel.errors import ApiError, FencedMemberEpoch, GroupIdNotFound, UnknownMemberId, by_code
 
 RETRIABLE = {
     "Disconnected": True,
@@ -33,3 +34,10 @@ def test_retriable(name: str, retriable: bool) -> None:
 
 def test_the_table_of_codes_is_left_alone() -> None:
     assert not {kind for kind in by_code.values() if kind.__module__ == errors.__name__}
+
+
+@pytest.mark.parametrize(("epoch", "wanted"), [(0, GroupIdNotFound), (-1, GroupIdNotFound), (3, UnknownMemberId)])
+def test_who_was_a_member_of_a_group_that_is_gone_joins_again(epoch: int, wanted: type[ApiError]) -> None:
+    error = heartbeat_error(GroupIdNotFound.code, "Group g not found.", epoch)
+    assert (type(error), error.message) == (wanted, "Group g not found.")
+    assert type(heartbeat_error(FencedMemberEpoch.code, None, epoch)) is FencedMemberEpoch

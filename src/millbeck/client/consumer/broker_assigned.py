@@ -21,7 +21,7 @@ from millbeck.client.cluster import COORDINATOR, Cluster
 from millbeck.client.consumer.config import ConsumerConfig
 from millbeck.client.consumer.idle_check import IdleCheck
 from millbeck.client.consumer.membership import JoinResult
-from millbeck.client.errors import Disconnected, RequestTimeout
+from millbeck.client.errors import Disconnected, RequestTimeout, heartbeat_error
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import (
     ApiError,
@@ -31,7 +31,6 @@ from millbeck.kernel.errors import (
     StaleMemberEpoch,
     UnknownMemberId,
     UnreleasedInstanceId,
-    from_code,
 )
 from millbeck.kernel.ids import TopicPartition
 from millbeck.wire.messages.consumer_groups import (
@@ -180,7 +179,7 @@ class ConsumerMembership:
         owned, topics = self._owned, (self._topics, self._pattern())
         response = await self._send(request, deadline)
         if response.error_code:
-            raise from_code(response.error_code, response.error_message or "")
+            raise heartbeat_error(response.error_code, response.error_message, request.member_epoch)
         self._is_full = False
         self._told_owned, self._told_topics = owned, topics
         self.generation = response.member_epoch

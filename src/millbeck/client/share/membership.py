@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from millbeck.client.cluster import COORDINATOR, Cluster
+from millbeck.client.errors import heartbeat_error
 from millbeck.client.retry import Deadline
-from millbeck.kernel.errors import ApiError, FencedMemberEpoch, UnknownMemberId, from_code
+from millbeck.kernel.errors import ApiError, FencedMemberEpoch, UnknownMemberId
 from millbeck.kernel.ids import uuid_text
 from millbeck.wire.messages.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
@@ -78,7 +79,7 @@ class ShareMembership:
         )
         response = await self._send(request, deadline)
         if response.error_code:
-            raise from_code(response.error_code, response.error_message or "")
+            raise heartbeat_error(response.error_code, response.error_message, request.member_epoch)
         self._told = topics
         self.epoch = response.member_epoch
         if response.assignment is not None:

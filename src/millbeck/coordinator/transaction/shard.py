@@ -164,33 +164,40 @@ class TransactionShard:
         now_ms: int,
     ) -> Result[TransactionRecord, int]:
         """Add partitions; returns an error code, 0 for none."""
-        known = self._writable(transactional_id, producer_id, producer_epoch)
+        known = _writable(self._transactions.get(transactional_id), producer_id, producer_epoch)
         if known.status is TransactionState.ONGOING and all(each in known.partitions for each in partitions):
             return Result(response=NONE)
         after = known.with_partitions(partitions, client_version=client_version, now_ms=now_ms)
         return Result(records=[self._record(after)], response=NONE)
 
     def verify_partitions(
-        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: Iterable[TopicPartition]
-    ) -> Result[TransactionRecord, Mapping[TopicPartition, int]]:
-        """Verify that partitions are part of the open transaction; returns error codes."""
-        known = self._writable(transactional_id, producer_id, producer_epoch)
-        return Result(
-            response={each: NONE if each in known.partitions else TransactionAbortable.code for each in partitions}
-        )
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Iterable[TopicPartition],
+        at: int,
+    ) -> Mapping[TopicPartition, int]:
+        """Verify that partitions are part of the open transaction as of an offset; returns error codes.
 
-    def _writable(self, transactional_id: str, producer_id: int, producer_epoch: int) -> Transaction:
-        """Return the transaction that the producer may add to; raises ApiError."""
-        known = self._transactions.get(transactional_id)
-        if known is None or known.client.producer_id != producer_id:
-            raise InvalidProducerIdMapping
-        if known.client.producer_epoch != producer_epoch or known.client.is_for_markers_only:
-            raise ProducerFenced
-        if known.status.is_prepared:
+        A read of what is committed, so that it waits for nothing; raises `ConcurrentTransactions` if the answer
+        depends on what is not.
+        """
+
+        def verify(known: Transaction | None) -> Mapping[TopicPartition, int] | ApiError:
+            try:
+                writable = _writable(known, producer_id, producer_epoch)
+            except ApiError as error:
+                return error
+            return {each: NONE if each in writable.partitions else TransactionAbortable.code for each in partitions}
+
+        committed = verify(self._transactions.get_at(transactional_id, at))
+        latest = verify(self._transactions.get(transactional_id))
+        if isinstance(committed, ApiError):
+            raise committed if type(latest) is type(committed) else ConcurrentTransactions()
+        if latest != committed:
             raise ConcurrentTransactions
-        if known.is_kept:
-            raise InvalidTxnState("the transaction was prepared for two-phase commit: partitions cannot be added to it")
-        return known
+        return committed
 
     def end(self, asked: EndTransactionRequest, now_ms: int) -> TransactionResult:
         known = self._transactions.get(asked.transactional_id)
@@ -283,3 +290,16 @@ class TransactionShard:
         for each in self._transactions.values():
             counts[each.status] += 1
         return counts
+
+
+def _writable(known: Transaction | None, producer_id: int, producer_epoch: int) -> Transaction:
+    """Return the transaction if the producer may add to it; raises ApiError."""
+    if known is None or known.client.producer_id != producer_id:
+        raise InvalidProducerIdMapping
+    if known.client.producer_epoch != producer_epoch or known.client.is_for_markers_only:
+        raise ProducerFenced
+    if known.status.is_prepared:
+        raise ConcurrentTransactions
+    if known.is_kept:
+        raise InvalidTxnState("the transaction is kept in order to be ended: partitions cannot be added to it")
+    return known

@@ -36,6 +36,8 @@ class TransactionShards(Protocol):
         reply: ResponseCallback[T],
     ) -> None: ...
 
+    def read(self, key: str, operation: Callable[[TransactionShard, int], T], reply: ResponseCallback[T]) -> None: ...
+
 
 class TransactionContext(NodeContext):
     peers: BrokerConnections

@@ -273,9 +273,11 @@ class TransactionVerification:
                 transactional_id, add, ResponseCallback(lambda code: succeed(dict.fromkeys(partitions, code)), fail)
             )
         else:
-            self._broker.transactions.write(
+            self._broker.transactions.read(
                 transactional_id,
-                lambda shard: shard.verify_partitions(transactional_id, producer_id, producer_epoch, partitions),
+                lambda shard, at: shard.verify_partitions(
+                    transactional_id, producer_id, producer_epoch, partitions, at
+                ),
                 ResponseCallback(succeed, fail),
             )
         return await answer

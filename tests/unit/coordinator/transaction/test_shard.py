@@ -106,12 +106,37 @@ def test_who_is_unknown_is_told_so(stage: Any) -> None:
     assert isinstance(stage.add("x", (producer[0] + 1, 0), PLACE).error, errors.InvalidProducerIdMapping)
 
 
+def verified(stage: Any, name: str, who: tuple[int, int], *partitions: TopicPartition) -> Any:
+    outcome = stage.worlds.Outcome()
+    stage.host.read(lambda shard, at: shard.verify_partitions(name, *who, partitions, at), outcome.reply)
+    assert outcome.is_done, "a read waits for nothing"
+    return outcome
+
+
+def test_partitions_are_verified_without_waiting_for_commits(stage: Any) -> None:
+    first, second = begin(stage, "x"), begin(stage, "y")
+    third = TopicPartition("t", 2)
+    added = stage.run(
+        lambda shard: shard.add_partitions("y", *second, [third], client_version=0, now_ms=stage.scheduler.now_ms),
+        commits=False,
+    )
+    assert not added.is_done
+    assert verified(stage, "x", first, PLACE).response == {PLACE: 0}
+    assert verified(stage, "x", first, third).response == {third: errors.TransactionAbortable.code}
+    assert verified(stage, "y", second, PLACE).response == {PLACE: 0}
+    assert isinstance(verified(stage, "y", second, third).error, errors.ConcurrentTransactions), "not committed yet"
+    stage.commit()
+    assert verified(stage, "y", second, third).response == {third: 0}
+    stage.end("y", second, True, commits=False)
+    assert isinstance(verified(stage, "y", second, third).error, errors.ConcurrentTransactions), "it may be ended"
+
+
 def test_partitions_are_verified_against_the_open_transaction(stage: Any) -> None:
     producer = begin(stage)
     third = TopicPartition("t", 2)
 
     def verify(who: tuple[int, int]) -> Any:
-        return stage.run(lambda shard: shard.verify_partitions("x", *who, [PLACE, third]))
+        return verified(stage, "x", who, PLACE, third)
 
     assert verify(producer).response == {PLACE: 0, third: errors.TransactionAbortable.code}
     assert isinstance(verify((producer[0], 5)).error, errors.ProducerFenced)
@@ -179,8 +204,7 @@ def test_a_client_can_not_begin_with_the_epoch_that_is_for_markers(stage: Any, v
     refusal = errors.ProducerFenced if version == 0 else errors.InvalidProducerIdMapping
     for outcome in (stage.add("x", beyond, PLACE), stage.end("x", beyond, True), stage.end("x", beyond, False)):
         assert isinstance(outcome.error, refusal)
-    verified = stage.run(lambda shard: shard.verify_partitions("x", *beyond, [PLACE]))
-    assert isinstance(verified.error, refusal)
+    assert isinstance(verified(stage, "x", beyond, PLACE).error, refusal)
     stage.add("other", (102, 0), PLACE)
     stage.advance(15_000)
     assert stage.of("other").status is TransactionState.PREPARE_ABORT

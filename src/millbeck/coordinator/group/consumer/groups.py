@@ -98,7 +98,7 @@ class ConsumerGroups:
     def _known(self, group_id: str) -> ConsumerGroup:
         group = self.coordination.find(group_id)
         if group is None:
-            raise errors.UnknownMemberId(f"Consumer group {group_id} not found.")
+            raise errors.GroupIdNotFound(f"Group {group_id} not found.")
         return group
 
     def _draft_for(self, request: ConsumerGroupHeartbeatRequest) -> Draft:

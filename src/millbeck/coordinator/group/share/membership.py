@@ -90,7 +90,7 @@ class ShareGroupMembership:
             return self._leave(group, request)
         if group is None:
             if request.member_epoch != JOIN_EPOCH:
-                raise errors.UnknownMemberId(f"Share group {request.group_id} not found.")
+                raise errors.GroupIdNotFound(f"Group {request.group_id} not found.")
             group = ShareGroup(group_id=request.group_id)
         member = self._find_member(group, request)
         draft = Draft(group)
@@ -214,7 +214,9 @@ class ShareGroupMembership:
     def _leave(
         self, group: ShareGroup | None, request: ShareGroupHeartbeatRequest
     ) -> Result[GroupRecord, ShareGroupHeartbeatResponse]:
-        if group is None or request.member_id not in group.members:
+        if group is None:
+            raise errors.GroupIdNotFound(f"Group {request.group_id} not found.")
+        if request.member_id not in group.members:
             raise errors.UnknownMemberId(f"Member {request.member_id} is not a member of group {request.group_id}.")
         response = ShareGroupHeartbeatResponse(member_id=request.member_id, member_epoch=LEAVE_EPOCH)
         return Result(records=self._without(group, request.member_id), response=response)

@@ -180,7 +180,7 @@ class StreamsGroupMembership:
         if isinstance(known, StreamsGroup):
             draft = Draft(known)
         elif known is None and request.member_epoch != JOIN_EPOCH:
-            raise errors.UnknownMemberId(f"Streams group {group_id} not found.")
+            raise errors.GroupIdNotFound(f"Group {group_id} not found.")
         elif known is None:
             draft = Draft(StreamsGroup(group_id=group_id))
         elif isinstance(known, ClassicGroup) and known.is_empty and request.member_epoch == JOIN_EPOCH:
@@ -384,7 +384,7 @@ class StreamsGroupMembership:
     def _leave(self, request: StreamsGroupHeartbeatRequest) -> HeartbeatResult:
         group = self.find(request.group_id)
         if group is None:
-            raise errors.UnknownMemberId(f"Streams group {request.group_id} not found.")
+            raise errors.GroupIdNotFound(f"Group {request.group_id} not found.")
         member = group.member(request.member_id)
         if request.shutdown_application:
             soft = self._soft.setdefault(group.group_id, _SoftState())

@@ -203,10 +203,10 @@ def _add_for_broker(
     reply = gather.ask(lambda error: result(dict.fromkeys(partitions, error.code)))
     transactions = call.broker.transactions
     if asked.verify_only:
-        transactions.write(
+        transactions.read(
             asked.transactional_id,
-            lambda shard: shard.verify_partitions(
-                asked.transactional_id, asked.producer_id, asked.producer_epoch, partitions
+            lambda shard, at: shard.verify_partitions(
+                asked.transactional_id, asked.producer_id, asked.producer_epoch, partitions, at
             ),
             ResponseCallback(lambda codes: reply.reply(result(codes)), reply.fail),
         )

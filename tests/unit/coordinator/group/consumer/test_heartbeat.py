@@ -122,7 +122,8 @@ def test_a_request_is_invalid(world: Any, request_fields: dict[str, Any]) -> Non
 def test_what_the_coordinator_has_not_is_refused(world: Any) -> None:
     assert world.enter_consumer("m", assignor="mine").code_name == "UNSUPPORTED_ASSIGNOR"
     assert world.enter_consumer("m", regex="(").code_name == "INVALID_REGULAR_EXPRESSION"
-    assert world.beat("m", 4).code_name == "UNKNOWN_MEMBER_ID"
+    assert world.beat("m", 4).code_name == "GROUP_ID_NOT_FOUND"
+    assert world.beat("m", -1).code_name == "GROUP_ID_NOT_FOUND"
     world.enter_consumer("m")
     assert world.beat("n", 4).code_name == "UNKNOWN_MEMBER_ID"
     assert world.beat("n", -1).code_name == "UNKNOWN_MEMBER_ID"

@@ -43,6 +43,12 @@ def test_a_lost_answer_is_given_again() -> None:
     assert (again.member_epoch, assigned(again)) == (2, {"t": [0, 1]})
 
 
+@pytest.mark.parametrize("epoch", [-1, 3])
+def test_a_group_that_does_not_exist_is_not_found(epoch: int) -> None:
+    with pytest.raises(errors.GroupIdNotFound):
+        ShareWorld().beat(epoch=epoch, group="none")
+
+
 @pytest.mark.parametrize(
     ("member", "epoch", "error"),
     [("m", 9, errors.FencedMemberEpoch), ("m", 0, None), ("n", 3, errors.UnknownMemberId)],

@@ -466,7 +466,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a negative topology epoch": ({"topology": topology(epoch=-1)}, "STREAMS_INVALID_TOPOLOGY"),
     "no source": ({"topology": topology(Subtopology("0"))}, "STREAMS_INVALID_TOPOLOGY"),
-    "a member of nothing": ({"member_epoch": 4, "topology": None}, "UNKNOWN_MEMBER_ID"),
+    "a member of nothing": ({"member_epoch": 4, "topology": None}, "GROUP_ID_NOT_FOUND"),
 }
 
 
@@ -501,7 +501,7 @@ def test_a_full_group_takes_nobody_else() -> None:
 def test_a_leaving_member_must_be_known() -> None:
     world = world_of()
     request = StreamsGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=-1)
-    assert beat(world, request).code_name == "UNKNOWN_MEMBER_ID"
+    assert beat(world, request).code_name == "GROUP_ID_NOT_FOUND"
     Player(world, "n").beat()
     assert beat(world, request).code_name == "UNKNOWN_MEMBER_ID"
 
