@@ -40,7 +40,7 @@ COMMANDS: Final = {
     "profile": ("millbeck.cli.commands.profile", "Manage named profiles of brokers and client settings."),
     "quorum": ("millbeck.cli.commands.quorum", "Show and change the metadata quorum."),
     "reassign": ("millbeck.cli.commands.reassign", "Move partitions to other brokers."),
-    "registry": ("millbeck.cli.commands.registry", "Run the schema registry."),
+    "registry": ("millbeck.cli.commands.registry", "Run the schema registry, and use one."),
     "server": ("millbeck.cli.commands.server", "Run a node with a server.properties file."),
     "shims": ("millbeck.cli.kafka_tools.shims", "Install executables named like Kafka's tools."),
     "storage": ("millbeck.cli.commands.storage", "Format log directories, or show their state."),

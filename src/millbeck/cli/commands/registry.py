@@ -1,4 +1,4 @@
-"""``millbeck registry``: run an instance of the schema registry."""
+"""``millbeck registry``: run an instance of the schema registry, and use one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Final
 
 import click
@@ -27,18 +28,47 @@ class _InputWatch(asyncio.Protocol):
         self._ended()
 
 
+_HOMES: Final = {
+    "subject": "subjects",
+    "schema": "subjects",
+    "compat": "levels",
+    "mode": "levels",
+    "context": "levels",
+    "lint": "applying",
+    "diff": "applying",
+    "apply": "applying",
+    "export": "moving",
+    "import": "moving",
+    "copy": "moving",
+}
+"""The modules of verbs that use a registry; they are loaded when they are needed."""
+_FUNCTIONS: Final = {"export": "export_all", "import": "import_all"}
+
+
 class _Verbs(click.Group):
     command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), *_HOMES]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        home = _HOMES.get(cmd_name)
+        if home is None:
+            return super().get_command(ctx, cmd_name)
+        module = import_module(f"millbeck.cli.registries.{home}")
+        found: click.Command = getattr(module, _FUNCTIONS.get(cmd_name, cmd_name))
+        return found
 
 
 @click.group(cls=_Verbs)
 def command() -> None:
-    """Run the schema registry.
+    """Run the schema registry, and use one.
 
     \b
     Examples:
       millbeck registry start
-      millbeck registry start --config schema-registry.properties
+      millbeck registry schema register orders-value order.avsc
+      millbeck registry apply schemas/ --dry-run
     """
 
 
