@@ -1,4 +1,4 @@
-"""Reads small files in one piece: keys, certificates, tokens. It blocks, so that loaded nodes do it on a thread."""
+"""Reads small files in one piece: keys, certificates, tokens. It blocks, so running nodes call it on a thread."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a decision of the controller changed, in words for people: the resource, and its state before and after.
+"""Descriptions of metadata changes for the audit: the resource, and its state before and after.
 
-For the audit. Secrets are never in it: the keys of users are left out, and values of secret configs are masked.
+They contain no secrets: keys of users are omitted, and values of secret configs are masked.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ State = Mapping[str, object] | str | float | int | None
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     kind: str
-    """topic, partition, config, acl, user, quota, token, feature or broker."""
+    """The kind: topic, partition, config, acl, user, quota, token, feature or broker."""
     name: str
     before: State = None
-    """None: it was not there."""
+    """The state before; None if it did not exist."""
     after: State = None
-    """None: it is no longer there."""
+    """The state after; None if it was removed."""
 
 
 def changes_of(

@@ -1,4 +1,5 @@
-"""Needs pyspark: write each batch of a streaming query to the log, for output modes that a sink in Python cannot have.
+"""Needs pyspark: write each batch of a streaming query to the log, for output modes that Spark does not support with
+Python sinks.
 
     totals.writeStream.outputMode("update").foreachBatch(to_log(options)).option("checkpointLocation", …).start()
 
@@ -20,7 +21,7 @@ from millbeck.pipeline.log_partitions import to_log_partitions
 from millbeck.pipeline.sink_options import parse_sink_options
 
 TASKS: Final = 8
-"""How many tasks write rows that name their partitions themselves."""
+"""The number of tasks that write rows with a column ``partition``."""
 
 
 def to_log(options: Mapping[str, str], *, partitions: int | None = None) -> Callable[[DataFrame, int], None]:

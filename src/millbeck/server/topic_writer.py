@@ -1,4 +1,4 @@
-"""Append batches of the node's own to a partition of a topic, on this node or on the partition's leader."""
+"""Appends the node's own batches to a topic partition, on this node or on the partition's leader."""
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@
         driver.advance()
         assert dict(driver.read("counts")) == {b"to": b"2", b"be": b"2", b"or": b"1", b"not": b"1"}
 
-`advance` processes what was piped since the last one, as one batch, and then closes the windows whose time has passed.
-So a test knows which records share a batch, and event time goes on by the records it pipes. State is kept between the
-batches as in a run: each advance goes on from a checkpoint in a temporary directory. `spark_session` or the fixture
-``topology_driver`` of pytest gives the Spark to run on; the first test waits for it to start.
+`advance` processes the records piped since the last call as one batch, and then closes the windows whose time has
+passed. So a test knows which records share a batch, and event time advances by the records it pipes. State is kept
+between batches as in a run: each advance continues from a checkpoint in a temporary directory. `spark_session` or the
+fixture ``topology_driver`` of pytest gives the Spark to run on; the first test waits for it to start.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class TopologyTestDriver:
         self._piped.setdefault(topic, []).append(json.dumps(record))
 
     def advance(self) -> None:
-        """Process what was piped since the last time, as one batch, and what its time closes."""
+        """Process the records piped since the last call as one batch, and close windows whose time has passed."""
         if self._topology is None:
             self._topology = _MemoryTopology("driver", self._spark, self._piped, **self._settings)
             self._build(self._topology)
@@ -122,7 +122,7 @@ class TopologyTestDriver:
         query.awaitTermination()
 
     def read(self, topic: str) -> list[WrittenRecord]:
-        """What was written to the topic since the last time it was read."""
+        """The records written to the topic since the last read."""
         return self._written.pop(topic, [])
 
     def _wrote(self, rows: DataFrame, batch: int) -> None:

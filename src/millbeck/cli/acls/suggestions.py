@@ -1,7 +1,7 @@
-"""ACLs for what was denied: the smallest ones under which the requests of an audit would have been allowed.
+"""Suggests ACLs from an audit: the smallest ones that would have allowed the denied requests.
 
-For a cluster that gets its first ACLs: with ``millbeck.authorizer.dry.run=true`` everything is allowed, and the audit
-has what would have been denied.
+It is used for a cluster that gets its first ACLs: with ``millbeck.authorizer.dry.run=true`` everything is allowed, and
+the audit lists what would have been denied.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ IMPLIED: Final = {
     Operation.DESCRIBE: (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER),
     Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
 }
-"""An operation, and those whose ACLs allow it too."""
+"""For each operation, the other operations whose ACLs include it."""
 
 
 class Denial(NamedTuple):
-    """Something that was denied."""
+    """A denied operation on a resource."""
 
     principal: str
     resource_type: ResourceType
@@ -32,10 +32,10 @@ class Denial(NamedTuple):
 def suggested(
     events: Sequence[Mapping[str, Any]], prefixes: Sequence[str] = (), *, hosts: bool = False
 ) -> list[AccessControlEntry]:
-    """The ACLs that would have allowed what the events of an audit say was denied.
+    """The ACLs that would have allowed the denied operations in the events of an audit.
 
-    Names that begin with one of ``prefixes`` get one ACL for the prefix. With ``hosts`` an ACL is for the address that
-    was denied, otherwise for all.
+    Names that begin with one of ``prefixes`` get one ACL for the prefix. With ``hosts`` an ACL is only for the denied
+    address, otherwise for all addresses.
     """
     denied: dict[tuple[Denial, str], None] = {}
     by_request: dict[tuple[str, str], set[tuple[Operation, ResourceType]]] = {}
@@ -59,7 +59,8 @@ def suggested(
 
 
 def _wanted(event: Mapping[str, Any]) -> Denial | None:
-    """What an event says was denied; None for other events, and for denials by an ACL that denies: no ACL allows it."""
+    """The denied operation of an event; None for other events, and for denials by a DENY ACL, which no ACL could
+    allow."""
     if event.get("event") != DENIED or "MatchingAcl" in str(event.get("rule", "")):
         return None
     kind, _, name = str(event.get("resource", "")).partition(":")
@@ -79,7 +80,8 @@ def _hosts_of(events: Iterable[Mapping[str, Any]]) -> dict[Denial, set[str]]:
 
 
 def _has_narrower(wanted: Denial, api: str, asked: set[tuple[Operation, ResourceType]]) -> bool:
-    """Whether the request would do with less that was denied too: with CREATE on the topic, not the cluster."""
+    """Whether a narrower denied operation would suffice for the request, such as CREATE on the topic instead of the
+    cluster."""
     from millbeck.server.requests.routes import ROUTES
     from millbeck.wire.api_keys import APIS
 

@@ -1,1 +1,1 @@
-"""What ``millbeck audit`` reads and shows."""
+"""Reading, selecting and printing of audit events for ``millbeck audit``."""

@@ -1,4 +1,4 @@
-"""Audit lines: reading them, choosing some, and showing them to people."""
+"""Audit lines: parsing, selection and output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN_APART: Final = ("time", "node", "event", "repeated", "seconds")
 
 
 def parse_event(line: str) -> Event | None:
-    """The event of a line; None if it is none, as the last line of a file that is being written."""
+    """Parse a line; None if it is not an event, such as an incomplete last line."""
     try:
         found = json.loads(line)
     except ValueError:
@@ -35,7 +35,7 @@ def parse_events(lines: Iterable[str]) -> Iterator[Event]:
 
 
 def parse_time(text: str, now: datetime, option: str) -> str:
-    """A time as the audit writes it, from ``2h`` (ago) or an ISO time; raises `click.UsageError`."""
+    """Parse ``2h`` (ago) or an ISO time to the audit's time format; raises `click.UsageError`."""
     match = _AGO.fullmatch(text)
     if match is not None:
         try:
@@ -56,11 +56,11 @@ def parse_time(text: str, now: datetime, option: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which events to show."""
+    """The selection of events to show."""
 
     kinds: tuple[str, ...] = ()
     fields: Mapping[str, str] = field(default_factory=dict)
-    """Each must be equal, or begin with the text before a final ``*``."""
+    """The conditions by field: each value must be equal, or begin with the text before a final ``*``."""
     since: str = ""
     until: str = ""
 
@@ -79,7 +79,7 @@ def _matches(value: object, wanted: str) -> bool:
 
 
 def shown(event: Event) -> str:
-    """One line for people; what clients chose is shown with escapes."""
+    """Format an event as one line; texts from clients are escaped."""
     time = str(event["time"])[:19].replace("T", " ")
     return f"{time}  node {event.get('node', '?')}  {event['event']!s:<{_KIND_WIDTH}}  {_said(event)}{_repeated(event)}"
 
@@ -115,5 +115,5 @@ def _repeated(event: Event) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Nothing that a client sent may move the cursor of whoever reads it."""
+    """Escape control characters, so that texts from clients cannot affect the terminal."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

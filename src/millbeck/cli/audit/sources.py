@@ -1,4 +1,4 @@
-"""Where audit lines come from: files, rotated ones included, or the topic of a cluster."""
+"""The sources of audit lines: files, including rotated ones, or the topic of a cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POLL_SECONDS: Final = 0.2
 
 
 def lines_of_files(paths: Iterable[str]) -> Iterator[str]:
-    """All lines of files. Raises `click.ClickException`."""
+    """All lines of files. Open the file; raises `click.ClickException`."""
     for path in paths:
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
@@ -31,7 +31,7 @@ def lines_of_files(paths: Iterable[str]) -> Iterator[str]:
 
 
 def with_rotated(paths: Iterable[str]) -> list[str]:
-    """The files, each after its older ones: in the order of their lines."""
+    """The files, each preceded by its rotated ones, in the order of their lines."""
     return [each for path in paths for each in (*reversed(rotated(path)), path)]
 
 
@@ -44,7 +44,7 @@ def rotated(path: str) -> list[str]:
 
 
 class FollowedFile:
-    """The lines of a file, first those that are there and then those that are added, without a gap in between."""
+    """The lines of a file: first the existing ones, then added ones, without a gap in between."""
 
     def __init__(self, path: str) -> None:
         """Raises `click.ClickException`."""
@@ -53,13 +53,13 @@ class FollowedFile:
         self._rest = ""
 
     def present(self) -> list[str]:
-        """The lines that have been added since the last call; the last one only when it is whole."""
+        """The complete lines that have been added since the last call."""
         self._rest += self._file.read()
         *whole, self._rest = self._rest.split("\n")
         return whole
 
     def added(self) -> Iterator[str]:
-        """The lines that come, for ever; a file that is rotated away is read to its end first."""
+        """Yield added lines forever; a rotated file is read to its end first."""
         while True:
             yield from self.present()
             if _is_other(self._file.fileno(), self._path):
@@ -78,7 +78,7 @@ class FollowedFile:
 
 
 def _is_other(descriptor: int, path: str) -> bool:
-    """Whether the name now stands for another file than the one that is open."""
+    """Whether the path now refers to a file other than the open one."""
     try:
         there = os.stat(path)
     except OSError:
@@ -90,7 +90,7 @@ def _is_other(descriptor: int, path: str) -> bool:
 async def lines_of_topic(
     environment: Environment, target: Target, *, since_ms: int | None, follows: bool
 ) -> AsyncIterator[list[str]]:
-    """The lines of the topic that are there now, then an empty list; with ``follows`` then those that come."""
+    """Yield the current lines of the topic, then an empty list; with ``follows`` also later lines."""
     from millbeck.client.consumer import Consumer
     from millbeck.kernel.errors import UnknownTopicOrPartition
     from millbeck.kernel.ids import TopicPartition

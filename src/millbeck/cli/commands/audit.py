@@ -1,4 +1,4 @@
-"""``millbeck audit``: who logged in, what was denied, what administrators changed."""
+"""``millbeck audit``: logins, denied operations and administrative changes."""
 
 from __future__ import annotations
 
@@ -24,29 +24,37 @@ FIELDS: Final = ("principal", "user", "host", "resource", "operation", "api", "k
 
 @click.group(cls=SubcommandGroup, flags={})
 def command() -> None:
-    """Show the audit: logins, denials, changes of administrators, renewed certificates, throttled clients.
+    """Show the audit: logins, denied operations, administrative changes, renewed certificates, throttled clients.
 
     It is read from files (millbeck.audit.file), or from the topic __millbeck_audit (millbeck.audit.topic).
     """
 
 
 def selection_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options that choose events, and those that say where they are."""
+    """Adds the options for the selection and the source of events."""
     for option in (
         click.option(
             "--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True, help="The form."
         ),
-        click.option("--name", metavar="NAME", help="What was changed, such as topic:orders:retention.ms."),
-        click.option("--kind", metavar="KIND", help="What kind of thing: topic, acl, user, config, quota, ..."),
-        click.option("--api", metavar="NAME", help="By which request, such as CreateTopics."),
-        click.option("--operation", metavar="NAME", help="The operation that was denied, such as WRITE."),
-        click.option("--resource", metavar="TYPE:NAME", help="The resource, such as TOPIC:orders."),
+        click.option(
+            "--name", metavar="NAME", help="Show only changes of this item, such as topic:orders:retention.ms."
+        ),
+        click.option(
+            "--kind", metavar="KIND", help="Show only changes of this kind: topic, acl, user, config, quota, ..."
+        ),
+        click.option("--api", metavar="NAME", help="Show only events of this request, such as CreateTopics."),
+        click.option("--operation", metavar="NAME", help="Show only denials of this operation, such as WRITE."),
+        click.option(
+            "--resource", metavar="TYPE:NAME", help="Show only denials of this resource, such as TOPIC:orders."
+        ),
         click.option("--host", metavar="ADDRESS", help="From where."),
-        click.option("--user", metavar="NAME", help="Who a failed login was for."),
-        click.option("--principal", metavar="TYPE:NAME", help="Who, such as User:alice."),
+        click.option("--user", metavar="NAME", help="Show only failed logins of this user."),
+        click.option(
+            "--principal", metavar="TYPE:NAME", help="Show only events of this principal, such as User:alice."
+        ),
         click.option("--event", "kinds", multiple=True, type=click.Choice(KINDS), help="Only these events."),
         click.option(
-            "--file", "files", multiple=True, metavar="FILE", type=FILE, help="Read this file, and its rotated ones."
+            "--file", "files", multiple=True, metavar="FILE", type=FILE, help="Read this file and its rotated files."
         ),
     ):
         function = option(function)
@@ -56,7 +64,7 @@ def selection_options(function: Callable[..., None]) -> Callable[..., None]:
 @command.command("tail")
 @selection_options
 @click.option("--lines", "-n", type=click.IntRange(0, 100_000), default=20, show_default=True, help="How many.")
-@click.option("--follow", "-f", is_flag=True, help="Then show new ones, until Ctrl-C.")
+@click.option("--follow", "-f", is_flag=True, help="Continue with new events, until Ctrl-C.")
 @target_options
 def tail(
     files: tuple[str, ...], kinds: tuple[str, ...], output: str, lines: int, follow: bool, target: Target, **given: Any
@@ -105,7 +113,11 @@ def tail(
 
 @command.command("search")
 @selection_options
-@click.option("--since", metavar="TIME", help="From this time on: 2026-11-19T14:00, or as long ago as 15m, 2h, 7d.")
+@click.option(
+    "--since",
+    metavar="TIME",
+    help="Show only events since this time, such as 2026-11-19T14:00, or for this long, such as 15m or 7d.",
+)
 @click.option("--until", metavar="TIME", help="Before this time.")
 @target_options
 def search(
@@ -153,7 +165,7 @@ def search(
 
 
 def _wall_ms(selection: Selection) -> int | None:
-    """From which record of the topic on to read: written a little after the event."""
+    """The record timestamp from which to read the topic; records are written a little after their events."""
     from datetime import datetime
 
     return int(datetime.fromisoformat(selection.since).timestamp() * 1000) if selection.since else None

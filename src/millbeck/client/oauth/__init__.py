@@ -1,1 +1,1 @@
-"""OAUTHBEARER on the client's side: settings, and the tokens they lead to."""
+"""OAUTHBEARER on the client's side: settings and token retrieval."""

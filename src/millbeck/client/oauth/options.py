@@ -1,6 +1,6 @@
-"""Settings by which a client gets OAUTHBEARER tokens: Kafka's names, and librdkafka's where it has its own.
+"""Settings for getting OAUTHBEARER tokens, under Kafka's names and, where librdkafka has its own, under those.
 
-The meaning of Kafka's is KIP-768's and KIP-1139's; `settings` turns them into what is done.
+Their meaning is that of KIP-768 and KIP-1139; `settings` evaluates them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ClientOauthOptions(ClientTlsOptions):
         STRING,
         None,
         scope=_CLIENT,
-        doc="How this client gets tokens, by the name of Kafka's class: OAuthBearerLoginCallbackHandler of "
+        doc="The way this client gets tokens, as the name of Kafka's class: OAuthBearerLoginCallbackHandler of "
         "org.apache.kafka.common.security.oauthbearer, the default where sasl.oauthbearer.token.endpoint.url "
         "is set, or OAuthBearerUnsecuredLoginCallbackHandler for unsecured tokens with the claims of "
         "sasl.jaas.config.",
@@ -52,7 +52,7 @@ class ClientOauthOptions(ClientTlsOptions):
         None,
         valid=at_least(1),
         scope=_CLIENT,
-        doc="Timeout of the identity provider's whole answer; default: 5000.",
+        doc="Timeout of the identity provider's complete response; default: 5000.",
     )
     sasl_login_retry_backoff_ms = option(
         "sasl.login.retry.backoff.ms",
@@ -60,7 +60,7 @@ class ClientOauthOptions(ClientTlsOptions):
         100,
         valid=at_least(1),
         scope=_CLIENT,
-        doc="Wait this long before asking the identity provider again; doubles with each failure.",
+        doc="The backoff after a failed request to the identity provider; it doubles with each failure.",
     )
     sasl_login_retry_backoff_max_ms = option(
         "sasl.login.retry.backoff.max.ms",
@@ -68,7 +68,7 @@ class ClientOauthOptions(ClientTlsOptions):
         10_000,
         valid=at_least(1),
         scope=_CLIENT,
-        doc="The longest wait between two requests to the identity provider.",
+        doc="The maximum backoff between two requests to the identity provider.",
     )
     sasl_login_refresh_window_factor = option(
         "sasl.login.refresh.window.factor",
@@ -76,7 +76,7 @@ class ClientOauthOptions(ClientTlsOptions):
         0.8,
         valid=between(0.5, 1.0),
         scope=_CLIENT,
-        doc="The part of a token's life after which the next one is fetched.",
+        doc="The fraction of a token's lifetime after which the next one is fetched.",
     )
     sasl_login_refresh_window_jitter = option(
         "sasl.login.refresh.window.jitter",
@@ -84,7 +84,7 @@ class ClientOauthOptions(ClientTlsOptions):
         0.05,
         valid=between(0.0, 0.25),
         scope=_CLIENT,
-        doc="The random part of a token's life that is added to it.",
+        doc="The random jitter of the refresh time, as a fraction of the token's lifetime.",
     )
     sasl_login_refresh_min_period_seconds = option(
         "sasl.login.refresh.min.period.seconds",
@@ -92,7 +92,7 @@ class ClientOauthOptions(ClientTlsOptions):
         60,
         valid=between(0, 900),
         scope=_CLIENT,
-        doc="The shortest time between two tokens.",
+        doc="The minimum time between two refreshes.",
     )
     sasl_login_refresh_buffer_seconds = option(
         "sasl.login.refresh.buffer.seconds",
@@ -100,14 +100,14 @@ class ClientOauthOptions(ClientTlsOptions):
         300,
         valid=between(0, 3600),
         scope=_CLIENT,
-        doc="Fetch the next token at least this long before the end of the current one.",
+        doc="The next token is fetched at least this long before the current one expires.",
     )
     sasl_oauthbearer_token_endpoint_url = option(
         "sasl.oauthbearer.token.endpoint.url",
         STRING,
         None,
         scope=_CLIENT,
-        doc="Where to get tokens: the https URL of an identity provider's token endpoint, or the file: URL of a "
+        doc="The source of tokens: the https URL of an identity provider's token endpoint, or the file: URL of a "
         "file with a token.",
     )
     sasl_oauthbearer_jwt_retriever_class = option(
@@ -115,7 +115,7 @@ class ClientOauthOptions(ClientTlsOptions):
         STRING,
         DEFAULT_RETRIEVER,
         scope=_CLIENT,
-        doc="The kind of request, by the name of Kafka's class in org.apache.kafka.common.security.oauthbearer: "
+        doc="The kind of token request, as the name of Kafka's class in org.apache.kafka.common.security.oauthbearer: "
         "ClientCredentialsJwtRetriever, JwtBearerJwtRetriever, FileJwtRetriever, or DefaultJwtRetriever, "
         "which is FileJwtRetriever for file: URLs and otherwise ClientCredentialsJwtRetriever.",
     )
@@ -124,56 +124,57 @@ class ClientOauthOptions(ClientTlsOptions):
         STRING,
         None,
         scope=_CLIENT,
-        doc="The client's id at the identity provider.",
+        doc="The client id for the identity provider.",
     )
     sasl_oauthbearer_client_secret = option(
         "sasl.oauthbearer.client.credentials.client.secret",
         PASSWORD,
         None,
         scope=_CLIENT,
-        doc="The client's secret at the identity provider.",
+        doc="The client secret for the identity provider.",
     )
     sasl_oauthbearer_scope = option(
         "sasl.oauthbearer.scope",
         STRING,
         None,
         scope=_CLIENT,
-        doc="The scope to ask for.",
+        doc="The scope to request.",
     )
     sasl_oauthbearer_header_urlencode = option(
         "sasl.oauthbearer.header.urlencode",
         BOOLEAN,
         False,
         scope=_CLIENT,
-        doc="Encode id and secret as RFC 6749 says, which not every identity provider expects.",
+        doc="Whether the client id and secret are URL-encoded as in RFC 6749, which not every identity provider "
+        "expects.",
     )
     sasl_oauthbearer_sub_claim_name = option(
         "sasl.oauthbearer.sub.claim.name",
         STRING,
         "sub",
         scope=_CLIENT,
-        doc="The claim by which brokers know the client.",
+        doc="The claim from which brokers take the principal's name.",
     )
     sasl_oauthbearer_assertion_algorithm = option(
         "sasl.oauthbearer.assertion.algorithm",
         STRING,
         "RS256",
         scope=_CLIENT,
-        doc="The signature of assertions: RS256 or ES256.",
+        doc="The signature algorithm of assertions: RS256 or ES256.",
     )
     sasl_oauthbearer_assertion_file = option(
         "sasl.oauthbearer.assertion.file",
         STRING,
         None,
         scope=_CLIENT,
-        doc="A file with an assertion that is already signed.",
+        doc="A file with a signed assertion.",
     )
     sasl_oauthbearer_assertion_template_file = option(
         "sasl.oauthbearer.assertion.template.file",
         STRING,
         None,
         scope=_CLIENT,
-        doc="A file with a JSON object of header and payload, whose fields assertions get.",
+        doc="A template file of assertions: a JSON object with header and payload.",
     )
     sasl_oauthbearer_assertion_private_key_file = option(
         "sasl.oauthbearer.assertion.private.key.file",
@@ -187,35 +188,36 @@ class ClientOauthOptions(ClientTlsOptions):
         PASSWORD,
         None,
         scope=_CLIENT,
-        doc="The passphrase of that key.",
+        doc="The passphrase of the private key that signs assertions.",
     )
     sasl_oauthbearer_assertion_claim_aud = option(
         "sasl.oauthbearer.assertion.claim.aud",
         STRING,
         None,
         scope=_CLIENT,
-        doc="The audience of assertions.",
+        doc="The audience claim of assertions.",
     )
     sasl_oauthbearer_assertion_claim_iss = option(
         "sasl.oauthbearer.assertion.claim.iss",
         STRING,
         None,
         scope=_CLIENT,
-        doc="The issuer of assertions. With client credentials it says that an assertion is sent instead of a secret.",
+        doc="The issuer claim of assertions. With client credentials, setting it means that an assertion is sent "
+        "instead of a secret.",
     )
     sasl_oauthbearer_assertion_claim_sub = option(
         "sasl.oauthbearer.assertion.claim.sub",
         STRING,
         None,
         scope=_CLIENT,
-        doc="The subject of assertions.",
+        doc="The subject claim of assertions.",
     )
     sasl_oauthbearer_assertion_claim_jti_include = option(
         "sasl.oauthbearer.assertion.claim.jti.include",
         BOOLEAN,
         False,
         scope=_CLIENT,
-        doc="Give each assertion an id of its own.",
+        doc="Whether each assertion has a unique id (the jti claim).",
     )
     sasl_oauthbearer_assertion_claim_exp_seconds = option(
         "sasl.oauthbearer.assertion.claim.exp.seconds",
@@ -231,14 +233,14 @@ class ClientOauthOptions(ClientTlsOptions):
         60,
         valid=between(0, 3600),
         scope=_CLIENT,
-        doc="How long before its making an assertion is valid.",
+        doc="The time before its creation from which an assertion is valid (the nbf claim).",
     )
     sasl_oauthbearer_method = option(
         "sasl.oauthbearer.method",
         STRING,
         None,
         scope=_CLIENT,
-        doc="librdkafka's choice of how to get tokens: only oidc is available, which is Kafka's way.",
+        doc="librdkafka's setting for the way to get tokens; only oidc is available, which works as in Kafka.",
     )
     sasl_oauthbearer_grant_type = option(
         "sasl.oauthbearer.grant.type",
@@ -290,5 +292,5 @@ class ClientOauthOptions(ClientTlsOptions):
         PASSWORD,
         None,
         scope=_CLIENT,
-        doc="The same as PEM text.",
+        doc="The trusted certificates for https as PEM text, as in librdkafka.",
     )

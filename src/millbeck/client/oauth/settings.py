@@ -1,4 +1,4 @@
-"""What the settings of OAUTHBEARER amount to for whoever logs in: a client, or a node on another node's listener."""
+"""The evaluated OAUTHBEARER settings of a client, or of a node that connects to another node."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _READ_MS: Final = 5000
 _OIDC: Final = "oidc"
 
 Read = Callable[[Option[Any]], Any]
-"""The value of one of `ClientOauthOptions`."""
+"""Returns the value of one of `ClientOauthOptions`."""
 
 
 class Retriever(Enum):
-    """Where tokens come from; the values are the names of Kafka's classes."""
+    """The ways to get tokens; the values are the names of Kafka's classes."""
 
     CLIENT_CREDENTIALS = f"{_PACKAGE}.ClientCredentialsJwtRetriever"
     JWT_BEARER = f"{_PACKAGE}.JwtBearerJwtRetriever"
@@ -74,7 +74,7 @@ class TokenSettings:
     backoff_ms_max: int = 10_000
     window: RefreshWindow = field(default_factory=RefreshWindow)
     tls: ClientTlsOptions
-    """For https."""
+    """The TLS context for https."""
     claims: Mapping[str, Any] = field(default_factory=dict)
     """Of unsecured tokens."""
     lifetime_s: float = 3600
@@ -82,14 +82,15 @@ class TokenSettings:
 
     @property
     def who(self) -> str:
-        """For messages."""
+        """The client's name in messages."""
         if self.retriever is Retriever.FILE and self.location is not None:
             return f"the token in {self.location.path}"
         return f"client {self.client_id}" if self.client_id else "the token"
 
 
 def token_settings(read: Read, jaas: Mapping[str, str], allowed: Allowed) -> TokenSettings:
-    """``jaas`` are the options of OAuthBearerLoginModule. Raises `InvalidConfig` naming the setting."""
+    """Evaluate the settings; ``jaas`` are the options of OAuthBearerLoginModule. Raises `InvalidConfig` naming the
+    setting."""
     retriever, location = _retriever(read, jaas, allowed)
     factor, jitter = (
         read(ClientOauthOptions.sasl_login_refresh_window_factor),
@@ -183,7 +184,7 @@ def _client_id(read: Read, jaas: Mapping[str, str]) -> str | None:
 
 
 def _client_credentials(read: Read, jaas: Mapping[str, str], allowed: Allowed) -> dict[str, Any]:
-    """With an assertion if one is configured, as in Kafka; otherwise with a secret."""
+    """The client credentials grant: with an assertion if one is configured, as in Kafka; otherwise with a secret."""
     client_id = _client_id(read, jaas)
     if read(ClientOauthOptions.sasl_oauthbearer_assertion_file) or read(
         ClientOauthOptions.sasl_oauthbearer_assertion_claim_iss

@@ -1,8 +1,7 @@
-"""The tokens of one client: fetched when a connection needs one, shared by its connections, renewed before they end.
+"""The tokens of one client: fetched when a connection needs one, shared by its connections, renewed before they expire.
 
-When the identity provider cannot be asked, the token so far serves until it ends; then connections fail and are retried
-by the client as if the broker were unreachable. A provider that refuses the client ends that: asking again would not
-help.
+When the identity provider is unavailable, the current token is used until it expires; then connections fail, and the
+client retries as if the broker were unreachable. When the provider refuses the client, there are no retries.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class TokenSource:
         self._fetching: asyncio.Task[ClientToken] | None = None
         self._failures = 0
         self._failure: ApiError | None = None
-        """The last one, until the provider may be asked again."""
+        """The last error, until the provider may be contacted again."""
         self._not_before_s = 0.0
         self._backoff = Backoff(environment.randomness, first_ms=settings.backoff_ms, max_ms=settings.backoff_ms_max)
         self._tls: TlsSource | None = None
@@ -59,12 +58,12 @@ class TokenSource:
 
     @property
     def subject(self) -> str | None:
-        """Who the last token is about; None before the first."""
+        """The subject of the last token; None before the first."""
         return None if self._token is None else self._token.subject
 
     async def token(self) -> str:
-        """A token that is valid. Raises `ConnectFailed` if there is none now, and `SaslAuthenticationFailed` if asking
-        again would not help."""
+        """A valid token. Raises `ConnectFailed` if there is none at the moment, and `SaslAuthenticationFailed` if a
+        retry would not help."""
         now_ms = self._environment.clock.wall_ms()
         current = self._token
         if current is not None and now_ms < self._refresh_ms:

@@ -145,8 +145,9 @@ class ProducerConfig(ClientConfig):
         STRING,
         None,
         scope=CLIENT,
-        doc="Which partitioner chooses; by default records with a key go by its hash, and others stick to a partition "
-        "until a batch is full. roundrobin or the name of Kafka's RoundRobinPartitioner; an entry point in the group "
+        doc="The partitioner. By default records with a key are placed by its hash, and others stick to a "
+        "partition until a batch is full. roundrobin or the name of Kafka's RoundRobinPartitioner; an entry "
+        "point in the group "
         "millbeck.partitioners, or module:class.",
     )
     partitioner_adaptive = option(

@@ -22,10 +22,10 @@ _REASON_MAX: Final = 300
 
 
 class AvroSerde:
-    """Values of an Avro schema: dictionaries, and what fastavro makes of logical types.
+    """Values of an Avro schema: dictionaries, and fastavro's types for logical types.
 
-    ``schema`` is the text that the program writes and reads with. Without one it writes with the latest of the subject,
-    and reads with the schema that a record was written with.
+    ``schema`` is the schema that the program writes and reads with. Without it, values are written with the latest
+    schema of the subject, and read with the writer's schema of each record.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class AvroSerde:
         self._name = "" if self._schema is None else record_name(self._schema)
 
     def serialize(self, topic: str, value: Any, headers: list[Header]) -> bytes:
-        """Raises `SchemaError` or `BadRecord`."""
+        """Serialize a value. Deserialize a record. Raises `SchemaError` or `BadRecord`."""
         written = self._serde.writer(topic, self._name, self._schema)
         stream = BytesIO()
         try:
@@ -73,7 +73,7 @@ def _reason(error: Exception) -> str:
 
 @lru_cache(maxsize=_PARSED_MAX)
 def parsed(schema: Schema) -> Any:
-    """The schema as fastavro has it; raises `SchemaInvalid`."""
+    """The schema as parsed by fastavro; raises `SchemaInvalid`."""
     if schema.kind != AVRO:
         raise SchemaInvalid(f"the schema is {schema.kind}, not {AVRO}")
     names: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""A cache of answers, also of those that say that something is not there; bounded in number, and in time if asked."""
+"""A cache of answers, including "not found"; limited in number, and optionally in time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Entry(NamedTuple, Generic[T]):
 
 
 class AnswerCache(Generic[T]):
-    """``ttl_s`` None keeps answers for ever; what is not there is remembered for ``missing_ttl_s``."""
+    """The cache. ``ttl_s`` None keeps answers forever; "not found" is cached for ``missing_ttl_s``."""
 
     def __init__(self, capacity: int, *, ttl_s: float | None, missing_ttl_s: float) -> None:
         self._capacity = capacity
@@ -29,7 +29,8 @@ class AnswerCache(Generic[T]):
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, ask: Callable[[], T]) -> T:
-        """The answer, asked for if it is not known. Raises what ``ask`` does, `UnknownSchema` also from memory."""
+        """The cached answer, or else that of ``ask``. Raises the errors of ``ask``; `UnknownSchema` may come from the
+        cache."""
         now = time.monotonic()
         with self._lock:
             entry = self._entries.get(key)

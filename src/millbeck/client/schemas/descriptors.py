@@ -1,6 +1,6 @@
-"""Needs protobuf: the descriptors of a Protobuf schema, whether it is a .proto or a descriptor in base64.
+"""Needs protobuf: the descriptors of a Protobuf schema, given as a .proto or as a descriptor in base64.
 
-Registries answer with either. A descriptor needs no protoc, except for imports that only Confluent has.
+Registries return either form. A descriptor needs no protoc, except for imports that only Confluent has.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HEXADECIMAL: Final = re.compile(r"(?:[0-9a-f]{2})+")
 
 @lru_cache(maxsize=_KEPT_MAX)
 def descriptor_set(schema: Schema) -> bytes:
-    """The files of a schema, those imported first; raises `SchemaError`.
+    """The files of a schema, imported files first; raises `SchemaError`.
 
     The text is a .proto, the base64 of its FileDescriptorProto, or a whole descriptor set in hexadecimal.
     """
@@ -100,7 +100,7 @@ def message_at(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:
 
 
 def indexes_of(message: Descriptor) -> list[int]:
-    """Where a message is: its index in the message around it, and so on up to the file."""
+    """The message indexes: the index of a message in its enclosing message, and so on up to the file."""
     indexes: list[int] = []
     around = message.containing_type
     while around is not None:

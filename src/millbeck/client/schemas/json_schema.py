@@ -1,4 +1,4 @@
-"""Needs jsonschema-rs: JSON documents that a schema accepts, in the wire format of schema registries."""
+"""Needs jsonschema-rs: JSON documents validated by a schema, in the wire format of schema registries."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class JsonSchemaSerde:
         self._name = "" if self._schema is None else title(self._schema)
 
     def serialize(self, topic: str, value: Any, headers: list[Header]) -> bytes:
-        """Raises `SchemaError` or `BadRecord`."""
+        """Serialize a value. Deserialize a record. Raises `SchemaError` or `BadRecord`."""
         written = self._serde.writer(topic, self._name, self._schema)
         self._check(written.schema, value, "the value")
         payload = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
@@ -101,7 +101,7 @@ def validator(schema: Schema) -> Any:
 
 
 def root_of(base: str) -> str:
-    """What relative names are added to."""
+    """The base of relative names."""
     return base.rpartition("/")[0] + "/" if "/" in base.partition("://")[2] else _BASE
 
 

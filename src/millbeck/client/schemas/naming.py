@@ -1,4 +1,4 @@
-"""Subjects by the three strategies of Confluent's clients."""
+"""The subject name strategies of Confluent's clients."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from millbeck.client.schemas.model import subject_of
 from millbeck.kernel.errors import InvalidConfig
 
 Strategy = Callable[[str, str, str], str]
-"""The subject for a topic, a part (key or value) and the full name of a record."""
+"""A strategy: returns the subject for a topic, a part (key or value) and the full name of a record."""
 
 
 def _by_record(topic: str, part: str, record: str) -> str:

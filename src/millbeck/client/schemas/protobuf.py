@@ -29,9 +29,8 @@ _CLASSES_MAX: Final = 256
 class ProtobufSerde:
     """Messages of generated classes, or of classes made from the registry's schemas.
 
-    ``message`` is the generated class of what is written and read; its file, with what that imports, is the schema.
-    Without one, whatever message is given is written, and messages are read as classes made from the schema that they
-    were written with.
+    ``message`` is the generated class that is written and read; its file, with its imports, is the schema. Without it
+    any message can be written, and messages are read as classes generated from their writer's schema.
     """
 
     def __init__(
@@ -47,7 +46,7 @@ class ProtobufSerde:
         self._serde = RegistrySerde(settings, schema=own, is_key=is_key, registry=registry)
 
     def serialize(self, topic: str, value: Message, headers: list[Header]) -> bytes:
-        """Raises `SchemaError` or `BadRecord`."""
+        """Serialize a message. Deserialize a record. Raises `SchemaError` or `BadRecord`."""
         descriptor = value.DESCRIPTOR
         if self._message is not None and descriptor.full_name != self._message.DESCRIPTOR.full_name:
             raise BadRecord(f"the value is a {descriptor.full_name}, not a {self._message.DESCRIPTOR.full_name}")
@@ -77,7 +76,7 @@ class ProtobufSerde:
             raise BadRecord(f"it is not a message of its schema: {error}") from error
 
     def _indexes(self, schema: Schema, descriptor: Descriptor) -> list[int]:
-        """Where the message is in the schema that it is written with."""
+        """The indexes of the message in the schema it is written with."""
         if not self._serde.config.use_latest:
             return indexes_of(descriptor)
         found = main_file(schema).pool.FindMessageTypeByName(descriptor.full_name)
@@ -98,7 +97,7 @@ def schema_of(file: FileDescriptor) -> Schema:
 
 
 def _ordered(file: FileDescriptor, texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """What a file imports before the file."""
+    """The imports of a file, then the file."""
     found: dict[str, str] = {}
 
     def add(each: FileDescriptor) -> None:
@@ -121,7 +120,7 @@ def _is_known(name: str) -> bool:
 
 @lru_cache(maxsize=_CLASSES_MAX)
 def main_file(schema: Schema) -> FileDescriptor:
-    """Raises `SchemaError`."""
+    """The main file of a schema. Raises `SchemaError`."""
     pool = DescriptorPool()
     files = FileDescriptorSet.FromString(descriptor_set(schema)).file
     try:

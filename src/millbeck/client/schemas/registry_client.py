@@ -1,8 +1,8 @@
-"""A schema registry over HTTP: schemas by id, by guid and by subject, from any thread, each asked for once.
+"""A client of a schema registry over HTTP: schemas by id, guid and subject, with a cache; thread-safe.
 
-An id and a guid stand for one schema for ever, so answers about them are kept; the latest version of a subject is asked
-for again after a time, and what was not there after a shorter one. A pickled client is a new one with the same
-settings, as Spark's workers need it.
+An id and a guid identify one schema forever, so these answers are cached without a time limit; the latest version of a
+subject is requested again after a time, and "not found" after a shorter one. A pickled client is recreated with the
+same settings, as Spark's workers need it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REFERENCES_MAX = 1000
 
 
 class RegistryClient:
-    """Takes the settings of `RegistryClientConfig`, as a dictionary or as keyword arguments."""
+    """The client; takes the settings of `RegistryClientConfig`, as a dictionary or as keyword arguments."""
 
     def __init__(self, settings: Mapping[str, Value] | None = None, **named: Value) -> None:
         given = {**(settings or {}), **{name.replace("_", "."): value for name, value in named.items()}}
@@ -76,7 +76,7 @@ class RegistryClient:
         return self._registered.get((subject, schema, normalize), ask)
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> int:
-        """The id of the schema under the subject, registered if it is not there, with its references before it."""
+        """The id of the schema under the subject; the schema and its references are registered if necessary."""
         body = self._body(subject, schema, registers=True)
         query = {"normalize": normalize}
         found = self.call("POST", "subjects", subject, "versions", query=query, body=body)
@@ -85,7 +85,8 @@ class RegistryClient:
         return int(found["id"])
 
     def problems(self, subject: str, schema: Schema) -> list[str]:
-        """Why the schema is not compatible with the latest version, by the level of the subject; empty if it is."""
+        """The reasons why the schema is not compatible with the latest version by the subject's level; empty if it
+        is."""
         body = self._body(subject, schema, registers=False)
         path = ("compatibility", "subjects", subject, "versions", "latest")
         found = self.call("POST", *path, query={"verbose": True}, body=body)
@@ -94,7 +95,7 @@ class RegistryClient:
         return [str(each) for each in found.get("messages") or ["it is not compatible"]]
 
     def call(self, method: str, *path: str, query: dict[str, Any] | None = None, body: Any = None) -> Any:
-        """Any call of the registry's API. Raises `SchemaError`."""
+        """Send any request of the registry's API. Raises `SchemaError`."""
         return self._transport.call(method, list(path), query, body)
 
     # what answers hold
@@ -120,7 +121,7 @@ class RegistryClient:
         return Schema(str(members.get("schemaType") or AVRO), str(members["schema"]), tuple(texts.items()))
 
     def _collect(self, members: Any, texts: dict[str, str]) -> None:
-        """The texts of what a schema refers to, those referred to first."""
+        """The texts of a schema's references, in order of dependency."""
         for each in members.get("references") or ():
             name, subject, version = str(each["name"]), str(each["subject"]), str(each["version"])
             if name in texts:
@@ -135,7 +136,7 @@ class RegistryClient:
     # what requests hold
 
     def _body(self, subject: str, schema: Schema, *, registers: bool) -> dict[str, Any]:
-        """References are registered, or looked up, under their names as subjects."""
+        """The request body with the references, whose names are used as subjects."""
         references: list[dict[str, Any]] = []
         for index, (name, text) in enumerate(schema.references):
             if not _refers(schema.text, name):
@@ -150,6 +151,6 @@ class RegistryClient:
 
 
 def _refers(text: str, name: str) -> bool:
-    """Whether a text names a reference; one in base64 is asked no further."""
+    """Whether a text names a reference; a text in base64 is not searched."""
     short = name.rpartition(".")[2] if "/" not in name else name
     return any(f'"{each}' in text for each in (name, short, quote(name))) or not any(mark in text for mark in '";')

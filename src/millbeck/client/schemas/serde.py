@@ -1,7 +1,7 @@
-"""What the serializers of all formats have in common: the subject, the schema to write with, and where its id goes.
+"""The common part of all formats' serializers: the subject, the schema to write with, and the position of its id.
 
-A serde is a `Serializer` and a `Deserializer` of the client, and works without one. It asks the registry when it meets
-a schema for the first time, which blocks the caller.
+A serde is a `Serializer` and a `Deserializer` of the client, and works without one. It contacts the registry when it
+needs a schema for the first time, which blocks the caller.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _SHOWN_MAX: Final = 2000
 
 
 class RegistrySerde:
-    """Takes the settings of `SerdeConfig`, or a client made before and the others.
+    """A serde; takes the settings of `SerdeConfig`, or an existing registry client and the other settings.
 
-    ``schema`` is the program's own; without one values are written with the latest of the subject, and read with the
-    schema that they were written with.
+    ``schema`` is the program's own schema; without it values are written with the latest schema of the subject, and
+    read with their writer's schema.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class RegistrySerde:
     # writing
 
     def writer(self, topic: str, record_name: str, schema: Schema | None) -> RegisteredSchema:
-        """The registered schema to write with; raises `SchemaError`, whose message says what to do."""
+        """The registered schema to write with; raises `SchemaError` with a remedy."""
         subject = self._strategy(topic, self._part, record_name)
         try:
             if self._metadata:
@@ -95,7 +95,7 @@ class RegistrySerde:
         return latest
 
     def marked(self, written: RegisteredSchema, payload: bytes, headers: list[Header], indexes: bytes = b"") -> bytes:
-        """The record with the schema's id before it, or with its guid in a header."""
+        """Add the schema's id before the record, or its guid in a header."""
         if not self._writes_header:
             return framed(written.schema_id, indexes + payload)
         if not written.guid:
@@ -106,7 +106,7 @@ class RegistrySerde:
     # reading
 
     def unmarked(self, data: bytes, headers: Iterable[Header]) -> tuple[Schema, bytes, bytes]:
-        """The schema of a record, what its header has after the id, and the rest; raises `BadRecord`."""
+        """Split a record into its schema, the remaining header, and the payload; raises `BadRecord`."""
         marks = [value for name, value in headers if name == self._header and value is not None]
         if marks:
             known, rest = read_header(marks[-1])
@@ -120,7 +120,7 @@ class RegistrySerde:
         return schema, rest, data
 
     def reader(self, topic: str, record_name: str, schema: Schema) -> Schema:
-        """What to read with: the program's schema, the latest if that is asked for, or the one written with."""
+        """The schema to read with: the program's schema, the latest one if configured, or the writer's."""
         if self.schema is not None or not self.config.use_latest:
             return self.schema or schema
         return self.registry.latest(self._strategy(topic, self._part, record_name)).schema

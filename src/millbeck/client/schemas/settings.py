@@ -16,15 +16,23 @@ CLIENT: Final = Scope.CLIENT
 class RegistryClientConfig(Section):
     """Settings of the schema registry's client."""
 
-    url = option("schema.registry.url", LIST, (), scope=CLIENT, doc="Where instances of the registry are.")
-    user_info = option("basic.auth.user.info", PASSWORD, None, scope=CLIENT, doc="user:password for the registry.")
-    bearer_token = option("bearer.auth.token", PASSWORD, None, scope=CLIENT, doc="A token for the registry.")
+    url = option(
+        "schema.registry.url", LIST, (), scope=CLIENT, doc="The URLs of the registry's instances, separated by commas."
+    )
+    user_info = option(
+        "basic.auth.user.info",
+        PASSWORD,
+        None,
+        scope=CLIENT,
+        doc="User and password for the registry, as user:password.",
+    )
+    bearer_token = option("bearer.auth.token", PASSWORD, None, scope=CLIENT, doc="The bearer token for the registry.")
     ca_location = option(
         "schema.registry.ssl.ca.location",
         STRING,
         None,
         scope=CLIENT,
-        doc="A file of the certificates that are trusted for https; default: those of this machine.",
+        doc="The trusted certificates for https, in a PEM file; default: the system's.",
     )
     certificate_location = option(
         "schema.registry.ssl.certificate.location",
@@ -42,13 +50,18 @@ class RegistryClientConfig(Section):
         10_000,
         valid=at_least(1),
         scope=CLIENT,
-        doc="Fail a request to the registry, or ask the next instance, if no answer arrives in this time.",
+        doc="The timeout of a request to an instance of the registry; then the next instance is tried.",
     )
     cache_capacity = option(
-        "cache.capacity", INT, 1000, valid=at_least(1), scope=CLIENT, doc="How many schemas are kept of each kind."
+        "cache.capacity",
+        INT,
+        1000,
+        valid=at_least(1),
+        scope=CLIENT,
+        doc="The maximum number of cached schemas of each kind.",
     )
     latest_ttl_sec = option(
-        "cache.latest.ttl.sec", INT, 60, valid=at_least(0), scope=CLIENT, doc="How long the latest version is kept."
+        "cache.latest.ttl.sec", INT, 60, valid=at_least(0), scope=CLIENT, doc="How long the latest version is cached."
     )
     missing_ttl_sec = option(
         "missing.cache.ttl.sec",
@@ -56,12 +69,12 @@ class RegistryClientConfig(Section):
         5,
         valid=at_least(0),
         scope=CLIENT,
-        doc="How long it is remembered that an id, subject or schema is not there.",
+        doc="How long it is cached that an id, subject or schema does not exist.",
     )
 
     @classmethod
     def parse(cls, settings: Mapping[str, Value]) -> Self:
-        """Raises `InvalidConfig` naming the setting."""
+        """Parse settings; raises `InvalidConfig` naming the setting."""
         declared = [known.name for known in cls.options]
         for name in settings:
             if name not in declared:
@@ -81,14 +94,22 @@ class SerdeConfig(RegistryClientConfig):
         BOOLEAN,
         False,
         scope=CLIENT,
-        doc="Register a schema with the first record that is written with it. Off, since a program that can register "
-        "can break all readers: register schemas when they are deployed.",
+        doc="Whether a schema is registered with the first record written with it. The default is false, because "
+        "a program that can register schemas can break all readers: register schemas at deployment.",
     )
     normalize = option(
-        "normalize.schemas", BOOLEAN, False, scope=CLIENT, doc="Find or register a schema in its normal form."
+        "normalize.schemas",
+        BOOLEAN,
+        False,
+        scope=CLIENT,
+        doc="Whether schemas are looked up and registered in their normalised form.",
     )
     use_latest = option(
-        "use.latest.version", BOOLEAN, False, scope=CLIENT, doc="Write with the latest schema of the subject."
+        "use.latest.version",
+        BOOLEAN,
+        False,
+        scope=CLIENT,
+        doc="Whether values are written with the latest schema of the subject.",
     )
     use_latest_with = option(
         "use.latest.with.metadata",
@@ -102,28 +123,29 @@ class SerdeConfig(RegistryClientConfig):
         BOOLEAN,
         True,
         scope=CLIENT,
-        doc="With use.latest.version: refuse to write if the program's own schema is not compatible with the latest.",
+        doc="With use.latest.version: whether writing fails if the program's own schema is not compatible with "
+        "the latest.",
     )
     strategy = option(
         "subject.name.strategy",
         STRING,
         "TopicNameStrategy",
         scope=CLIENT,
-        doc="TopicNameStrategy (orders-value), RecordNameStrategy (shop.Order) or TopicRecordNameStrategy "
-        "(orders-shop.Order).",
+        doc="The subject name strategy: TopicNameStrategy (orders-value), RecordNameStrategy (shop.Order) or "
+        "TopicRecordNameStrategy (orders-shop.Order).",
     )
     id_location = option(
         "schema.id.serializer",
         STRING,
         "PrefixSchemaIdSerializer",
         scope=CLIENT,
-        doc="PrefixSchemaIdSerializer: five bytes before the record; HeaderSchemaIdSerializer: the schema's guid in a "
-        "header. Both are read.",
+        doc="The position of the schema id. PrefixSchemaIdSerializer: five bytes before the record; "
+        "HeaderSchemaIdSerializer: the schema's guid in a header. Deserializers accept both.",
     )
     validates = option(
         "json.fail.invalid.schema",
         BOOLEAN,
         True,
         scope=CLIENT,
-        doc="JSON Schema: refuse to write or read a value that its schema does not accept.",
+        doc="For JSON Schema: whether writing or reading a value fails if its schema does not accept it.",
     )

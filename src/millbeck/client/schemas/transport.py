@@ -1,7 +1,7 @@
 """JSON over HTTP to the instances of a registry, with the standard library.
 
-One connection is kept and used by one thread at a time. An instance that does not answer is followed by the next one;
-an answer is bounded. Redirects are not followed.
+One connection is kept open and used by one thread at a time. If an instance does not answer, the next one is tried. The
+size of answers is limited, and redirects are not followed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Transport:
         return ",".join(each.geturl() for each in self._urls)
 
     def call(self, method: str, path: list[str], query: dict[str, Any] | None = None, body: Any = None) -> Any:
-        """The answer's JSON. Raises `UnknownSchema`, `RegistryRefused`, or `SchemaError` if nobody answers."""
+        """Send a request and return the JSON of the answer. Raises `UnknownSchema`, `RegistryRefused`, or `SchemaError`
+        if no instance answers."""
         target = "/" + "/".join(quote(each, safe="") for each in path)
         given = {name: value for name, value in (query or {}).items() if value not in (None, False, "")}
         if given:

@@ -1,7 +1,7 @@
-"""The lag of a pipeline, from the log as it is now: a pipeline that failed falls behind without telling it.
+"""The lag of a pipeline, computed from the current log, since a failed pipeline does not report its lag.
 
-What the pipeline has read is in its consumer group; of partitions that are not there it has read nothing. Its topics
-and its group are in the status of its run, and the settings of a client, which may be secret, only in its file.
+The read offsets are in the pipeline's consumer group; of partitions without an offset it has read nothing. Its topics
+and its group are in the status of its run; client settings, which may be secret, are only in its file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PATIENCE_SECONDS: Final = 3.0
 
 
 class Lags:
-    """Asks for the lag of several pipelines, but not twice where nobody answers."""
+    """Computes the lag of several pipelines; a cluster that does not answer is tried only once."""
 
     def __init__(self) -> None:
         self._silent: set[str] = set()

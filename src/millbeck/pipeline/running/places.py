@@ -1,6 +1,6 @@
-"""Say where in the user's file an error of a topology arose: the file, the line and the operator.
+"""Adds the place in the user's file to errors of a topology: the file, the line and the operator.
 
-Spark's own errors about columns are told by the columns' names alone, and a topology often uses one name many times.
+Spark's own errors only name the column, and a topology often uses the same name many times.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Records that a pipeline is told to leave out, by ``millbeck pipeline skip``.
+"""Records that a pipeline skips, set by ``millbeck pipeline skip``.
 
-They are kept beside the status of its run. From its next start the pipeline does not look at them, whatever is wrong
-with them: a value that cannot be read, or one on which a function of the topology fails.
+They are stored beside the status of its run. From its next start the pipeline ignores them, whether a value cannot be
+decoded or a function of the topology fails on it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Final, NamedTuple, Self
 from millbeck.pipeline.errors import DefinitionError
 
 SKIPS_MAX: Final = 100
-"""Each one costs every record a comparison; the oldest are forgotten, which the query passed long ago."""
+"""The maximum number of skipped records, because each costs a comparison per record; the oldest ones, which the query
+has passed, are dropped."""
 _FORM: Final = re.compile(r"([A-Za-z0-9._-]{1,249}):(\d{1,9}):(\d{1,18})")
 
 
@@ -42,7 +43,7 @@ class Skips:
         self._file = directory / "skips.json"
 
     def read(self) -> list[SkippedRecord]:
-        """Raises `DefinitionError` for a file that is damaged: it must not bring a poison record back."""
+        """Read the file; raises `DefinitionError` if it is damaged, so that skipped records are not processed again."""
         try:
             found = json.loads(self._file.read_text(encoding="utf-8"))
             return [SkippedRecord.parse(text) for text in found]
@@ -52,7 +53,7 @@ class Skips:
             raise DefinitionError(f"{self._file} cannot be read: {error}; mend it or remove it") from error
 
     def add(self, records: Sequence[SkippedRecord]) -> list[SkippedRecord]:
-        """Returns all of them."""
+        """Add records; returns all skipped ones."""
         kept = list(dict.fromkeys([*self.read(), *records]))[-SKIPS_MAX:]
         fresh = self._file.with_suffix(".new")
         fresh.write_text(json.dumps([str(record) for record in kept]), encoding="utf-8")

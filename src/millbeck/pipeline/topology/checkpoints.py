@@ -1,10 +1,9 @@
 """Needs pyspark: fit the offsets in a checkpoint to the sources of a query.
 
 Spark writes one line of offsets for each place where a query reads a source, in the order of the query. All places that
-read the same source always stand at the same offsets. So when only the number of places differs, because an output or
-the topic of bad records was added or taken away, or because an earlier version read a source once for each output, the
-lines can be written anew without losing or repeating a record. Whatever else differs is left to Spark, which refuses
-it.
+read the same source always have the same offsets. So when only the number of places differs, because an output or the
+topic of bad records was added or removed, or because an earlier version read a source once per output, the lines can be
+rewritten without losing or repeating a record. Other differences are left to Spark, which refuses them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _NONE: Final = "-"
-"""What Spark writes for a source without an offset yet."""
+"""Spark's text for a source without an offset."""
 _VERSION: Final = "v1"
 _STATEFUL: Final = (
     "TransformWithStateInPySpark",
@@ -33,7 +32,7 @@ Topics = frozenset[str]
 
 
 def sources_of(frame: DataFrame) -> list[Topics] | None:
-    """The topics of each place that reads a source; None in a session of Spark Connect, which does not tell."""
+    """The topics of each place that reads a source; None with Spark Connect, which does not provide them."""
     if getattr(frame, "_jdf", None) is None:
         return None
     return [
@@ -70,7 +69,7 @@ def _has_state(node: Any) -> bool:
 
 
 class OffsetLog:
-    """The directory ``offsets`` of a checkpoint, in whatever file system it is."""
+    """The directory ``offsets`` of a checkpoint, on any file system."""
 
     def __init__(self, spark: SparkSession, checkpoint: str) -> None:
         jvm: Any = spark._jvm
@@ -118,7 +117,7 @@ class OffsetLog:
 
 
 def source_count(log: OffsetLog) -> int | None:
-    """The number of sources in the last batch; None if there is none, or one in a form of another Spark."""
+    """The number of sources in the last batch; None if there is no batch, or its format is unknown."""
     batches = log.last_batches()
     if not batches:
         return None
@@ -127,7 +126,7 @@ def source_count(log: OffsetLog) -> int | None:
 
 
 def fit_sources(log: OffsetLog, wanted: Sequence[Topics]) -> None:
-    """Write the lines of the last batches anew, as many and in the order as wanted, if nothing else differs."""
+    """Rewrite the lines of the last batches for the wanted sources, if nothing else differs."""
     changed = {}
     for batch in log.last_batches():
         about, lines = log.read(batch)

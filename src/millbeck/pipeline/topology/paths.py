@@ -1,9 +1,9 @@
-"""Needs pyspark: records on their way from a frame through operators without state, several ways side by side.
+"""Needs pyspark: paths of records from a frame through stateless operators; several paths can share one frame.
 
-A stream is one path, or several after a merge: a root, which is a decoded source or the result of an operator with
-state, and the steps taken from there. Each step looks at one record. Where more than one path begins at a root, reading
-the root once for each would read its source as often. Instead the paths run side by side in one row, each in a column
-of its own that is null where the path has no record, and the columns are exploded in the end.
+A stream is one path, or several after a merge. A path has a root (a decoded source or the result of a stateful
+operator) and the steps that follow it; each step processes one record. If several paths with the same root were read
+separately, Spark would read its source once per path. Instead the paths run side by side in one row, each in its own
+column (a lane) that is null where the path has no record, and the columns are exploded at the end.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _LANE: Final = "lane"
 
 
 class Step(Protocol):
-    """What happens to one record. Columns are those of the record, by name."""
+    """A step: processes one record, whose columns are given by name."""
 
     def alone(self, frame: DataFrame) -> DataFrame:
-        """On a frame whose rows are the records."""
+        """Apply the step to a frame whose rows are the records."""
 
     def beside(self, wide: DataFrame, lane: str) -> DataFrame:
-        """On the records in the column ``lane``, with all other columns as they are."""
+        """Apply the step to the records in the column ``lane``; all other columns are unchanged."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +46,7 @@ class Keep:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Select:
-    """Makes a record of these columns of each; ``takes_null`` says that their Python functions bear it."""
+    """Replaces each record by one with these columns; ``takes_null`` says that their Python functions accept null."""
 
     columns: Mapping[str, Column]
     takes_null: bool = False
@@ -64,7 +64,8 @@ class Select:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explode:
-    """Makes a record of each element of an array; ``columns`` may name ``made``, the element, and ``position``."""
+    """Replaces each record by one per element of an array; ``columns`` may refer to ``made``, the element, and
+    ``position``."""
 
     array: Column
     columns: Mapping[str, Column]
@@ -119,7 +120,7 @@ class Look:
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """``frames`` are the root and the rows after each of the ``steps``."""
+    """A path; ``frames`` are the root and the rows after each of the ``steps``."""
 
     frames: tuple[DataFrame, ...]
     steps: tuple[Step, ...] = ()
@@ -133,13 +134,13 @@ class Path:
         return self.frames[-1]
 
     def then(self, step: Step) -> Path:
-        """Described at once, so that an error is raised in the user's line."""
+        """Add a step; it is evaluated at once, so that an error is raised in the user's line."""
         return Path((*self.frames, step.alone(self.frame)), (*self.steps, step))
 
     def runs_python(self, begin: int) -> bool:
         """Whether a step from this one on calls a user's Python function, which must not see missing records.
 
-        Unknown in a session of Spark Connect, and then assumed.
+        With Spark Connect this is unknown and assumed to be true.
         """
         made = zip(self.steps[begin:], self.frames[begin + 1 :], strict=True)
         return any(_runs_python(step, frame) for step, frame in made)
@@ -156,7 +157,7 @@ class Records:
         return cls([Path((frame,))])
 
     def then(self, step: Callable[[DataFrame], Step]) -> Records:
-        """With one more step; ``step`` gets the rows so far, whose columns it may ask for."""
+        """Add a step to all paths; ``step`` gets the current rows, whose columns it may use."""
         return Records([path.then(step(path.frame)) for path in self.paths])
 
     @cached_property
@@ -173,7 +174,7 @@ def united(paths: Iterable[Path]) -> DataFrame:
 
 
 def apart(paths: Iterable[Path]) -> DataFrame:
-    """The same, but a root is read for each path, as checkpoints of earlier versions have it."""
+    """The same as `united`, but with the root read once per path, as in checkpoints of earlier versions."""
     return _union([path.frame for path in paths])
 
 
@@ -213,7 +214,7 @@ def _side_by_side(paths: Sequence[Path], begin: int) -> DataFrame:
 
 
 def _opened(wide: DataFrame, lane: str) -> DataFrame:
-    """With the record's columns beside the lanes."""
+    """The rows with the record's columns beside the lanes."""
     return wide.select("*", f"{lane}.*")
 
 

@@ -1,1 +1,1 @@
-"""The audit: who logged in, what was denied, what administrators changed. Events, and the folding of repeats."""
+"""The audit of logins, denied operations and administrative changes: events, and the folding of repeated ones."""

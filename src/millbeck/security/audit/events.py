@@ -1,4 +1,4 @@
-"""Audit events, and the lines of JSON they are written as.
+"""Audit events and their JSON form.
 
     {"time":"2026-11-19T14:00:00.123Z","node":1,"event":"denied","principal":"User:bob","host":"10.0.0.7",
      "operation":"WRITE","resource":"TOPIC:orders","api":"Produce","rule":"DefaultDeny"}
@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 TEXT_LENGTH_MAX: Final = 512
-"""Longer texts of clients, such as names of topics and reasons, are cut."""
+"""The maximum length of texts from clients, such as topic names; longer ones are cut."""
 
 
 class AuditKind(StrEnum):
@@ -38,12 +38,12 @@ KINDS: Final = tuple(kind.value for kind in AuditKind)
 class AuditEvent:
     kind: AuditKind
     subject: tuple[tuple[str, str], ...]
-    """Who, from where, what: by name, in the order in which they are shown."""
+    """The subject's fields (principal, host, operation ...) by name, in the order of output."""
     details: Mapping[str, object] = field(default_factory=dict, compare=False)
 
 
 class AuditTrail(Protocol):
-    """What the parts of a node report events to."""
+    """The interface to which components of a node report events."""
 
     def record(self, event: AuditEvent) -> None: ...
 

@@ -1,8 +1,8 @@
-"""Folding of repeated audit events: the first is written at once, its repeats as one line with their number.
+"""Folding of repeated audit events: the first one is written at once, the repetitions as one line with their count.
 
-A client that is denied a thousand times per second would otherwise fill the disk. Each subject has a window, which
-begins with its first event; at its end the repeats in it are written, and another begins if there were any. The number
-of subjects is bounded: when there are too many at a time, the events of further ones are counted together by kind.
+A client that is denied a thousand times per second would otherwise fill the disk. Each subject has a time window that
+begins with its first event. At its end the repetitions are written, and another window begins if there were any. The
+number of subjects is bounded: when there are too many, the events of further subjects are counted together by kind.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from millbeck.security.audit.events import AuditEvent, AuditKind
 
 SUBJECTS_MAX: Final = 1000
 OTHERS: Final = (("others", "too many different ones to list"),)
-"""The subject of events that are counted together."""
+"""The subject in lines about events that are counted together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """What to write at the end of a window."""
+    """The repetitions to write at the end of a window."""
 
     event: AuditEvent
     count: int
@@ -40,10 +40,10 @@ class Folding:
         self._subjects_max = subjects_max
         self._windows: dict[AuditEvent, _Window] = {}
         self._order: deque[_Window] = deque()
-        """By the time at which they end."""
+        """The windows by their end time."""
 
     def record(self, event: AuditEvent, now_ms: int) -> bool:
-        """Take an event; returns whether it is to be written now. Administrative changes always are."""
+        """Record an event; returns whether to write it now. Administrative changes are always written."""
         if event.kind is AuditKind.CHANGED:
             return True
         window = self._windows.get(event)
@@ -59,7 +59,7 @@ class Folding:
         return False
 
     def expire(self, now_ms: int) -> list[Repeats]:
-        """The repeats of the windows that have ended."""
+        """The repetitions of the windows that have ended."""
         ended = []
         while self._order and self._order[0].began_ms + self._window_ms <= now_ms:
             ended.append(self._order.popleft())
@@ -73,7 +73,7 @@ class Folding:
         return found
 
     def flush(self, now_ms: int) -> list[Repeats]:
-        """The repeats of all windows, which end."""
+        """End all windows and return their repetitions."""
         found = [self._repeats(window, now_ms) for window in self._order if window.repeats]
         self._windows.clear()
         self._order.clear()

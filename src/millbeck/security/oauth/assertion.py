@@ -1,7 +1,7 @@
-"""Assertions: tokens by which a client proves to an identity provider who it is (RFC 7523), signed with its own key.
+"""Assertions: tokens that a client signs with its own key to authenticate to an identity provider (RFC 7523).
 
-Claims come from settings, from a template and from the clock; of two, the later in this order counts. A template is a
-file with a JSON object of ``header`` and ``payload``.
+Claims come from the settings, a template and the clock, in ascending precedence. A template is a file with a JSON
+object of ``header`` and ``payload``.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _KEY_TYPES: Final = {"RS256": "RSA", "ES256": "EC"}
 
 
 class AssertionFailed(Exception):
-    """The assertion cannot be made; the message names what is wrong, without content of the key."""
+    """The assertion cannot be created; the message has the reason, without content of the key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssertionClaims:
-    """How an assertion is made."""
+    """The properties of assertions."""
 
     algorithm: str = "RS256"
     issuer: str | None = None
@@ -30,15 +30,15 @@ class AssertionClaims:
     audience: str | None = None
     lifetime_s: int = 300
     valid_before_s: int = 60
-    """How long before its making it is valid, for clocks that differ."""
+    """The time before its creation from which it is valid, because clocks differ."""
     has_id: bool = False
     fixed: Mapping[str, Any] = field(default_factory=dict)
-    """Claims of the template."""
+    """The claims of the template."""
     header: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the template's header."""
+    """The header fields of the template."""
 
     def complete(self, now_ms: int, token_id: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Header and claims of an assertion that is made now."""
+        """The header and claims of an assertion created now."""
         now_s = now_ms // 1000
         named = {"aud": self.audience, "iss": self.issuer, "sub": self.subject}
         claims = {name: value for name, value in named.items() if value is not None} | dict(self.fixed)
@@ -63,7 +63,7 @@ def template_of(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
 def signed_assertion(
     claims: AssertionClaims, key_pem: bytes, passphrase: str | None, *, now_ms: int, token_id: str
 ) -> str:
-    """Raises `AssertionFailed`. Takes milliseconds: for a thread."""
+    """Sign an assertion. Raises `AssertionFailed`. It takes milliseconds, so run it on a thread."""
     try:
         from joserfc.jws import JWSRegistry
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The token that a client has: what it reads in it, and when it gets the next one."""
+"""A client's token: its expiration and subject, and the time of the next refresh."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ClientToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshWindow:
-    """Kafka's ``sasl.login.refresh.*``."""
+    """The settings ``sasl.login.refresh.*``."""
 
     factor: float = 0.8
     jitter: float = 0.05
@@ -26,8 +26,8 @@ class RefreshWindow:
     buffer_s: int = 300
 
     def refresh_ms(self, token: ClientToken, now_ms: int, chance: float) -> int:
-        """When to get the next token; ``chance`` is random in [0, 1), so that many clients do not ask at once. A token
-        that lives for less than the margins together is refreshed within its life all the same."""
+        """The time of the next refresh; ``chance`` is a random number in [0, 1), so that clients do not refresh at the
+        same time. A token with a lifetime shorter than all margins is still refreshed before it expires."""
         part = self.factor + self.jitter * chance
         if now_ms + 1000 * (self.period_s_min + self.buffer_s) > token.expires_ms:
             return now_ms + int((token.expires_ms - now_ms) * part)
@@ -37,7 +37,7 @@ class RefreshWindow:
 
 
 def read_token(text: str, subject_claim: str) -> ClientToken:
-    """What a client can tell of its token; the signature is the broker's business. Raises `TokenRefused`."""
+    """Parse a token without verifying the signature, which brokers do. Raises `TokenRefused`."""
     claims = json_object(parse_token(text).claims, "claims")
     subject, expires_ms = claims.get(subject_claim), time_claim_ms(claims, "exp")
     if not isinstance(subject, str) or not subject:

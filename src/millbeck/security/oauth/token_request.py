@@ -1,4 +1,4 @@
-"""How a client asks an identity provider for a token (RFC 6749, RFC 7523), and what it makes of the answer."""
+"""Token requests to an identity provider (RFC 6749, RFC 7523), and parsing of the responses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN_LENGTH_MAX: Final = 200
 
 
 class TokenDenied(Exception):
-    """The provider gives no token; the message has nothing of a secret. ``is_final``: asking again will not help."""
+    """The provider returned no token; the message contains no secret. ``is_final`` means that a retry will not help."""
 
     def __init__(self, message: str, *, is_final: bool) -> None:
         super().__init__(message)
@@ -36,8 +36,8 @@ class TokenRequest:
 
 
 def secret_request(client_id: str, secret: str, scope: str | None, *, url_encodes: bool = False) -> TokenRequest:
-    """The grant client_credentials, with id and secret of the client. ``url_encodes`` is as RFC 6749 wants it; many
-    providers take id and secret as they are, which is Kafka's default."""
+    """The grant client_credentials, with id and secret of the client. ``url_encodes`` encodes them as in RFC 6749; many
+    providers expect them unencoded, which is Kafka's default."""
     if url_encodes:
         client_id, secret = quote_plus(client_id), quote_plus(secret)
     credentials = b64encode(f"{client_id}:{secret}".encode()).decode("ascii")
@@ -58,7 +58,7 @@ def client_assertion_request(assertion: str, client_id: str | None, scope: str |
 
 
 def jwt_bearer_request(assertion: str, scope: str | None) -> TokenRequest:
-    """The grant jwt-bearer (KIP-1139): the assertion stands for the client."""
+    """The grant jwt-bearer (KIP-1139): the assertion is the grant."""
     return TokenRequest(_form(grant_type=JWT_BEARER, assertion=assertion, scope=scope))
 
 
@@ -85,7 +85,7 @@ def _form(**values: str | None) -> str:
 
 
 def _error_of(body: bytes) -> str:
-    """What the provider says about the error: RFC 6749 has it without secrets."""
+    """The provider's error description, which by RFC 6749 contains no secrets."""
     try:
         answer: dict[str, Any] = json_object(body, "answer")
     except TokenRefused:

@@ -1,1 +1,1 @@
-"""The audit of a node: events from its parts, folded, and written to a file and a topic without delaying anything."""
+"""The audit of a node: events of its components are folded and written to a file and a topic in the background."""

@@ -1,6 +1,7 @@
-"""The file of the audit: lines appended on a thread; when it is large enough, it becomes ``.1``, ``.1`` becomes ``.2``.
+"""The audit file: lines are appended on a thread. At its maximum size it is rotated: it becomes ``.1``, and ``.1``
+becomes ``.2``.
 
-The file is opened for each write: whoever moves it away, such as logrotate, needs to tell nobody.
+The file is opened for each write, so that tools such as logrotate can move it without a signal.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class AuditFile:
         self._file_count = file_count
 
     async def write(self, lines: Sequence[str]) -> None:
-        """Raises OSError."""
+        """Write lines; raises OSError."""
         data = "".join(f"{line}\n" for line in lines).encode()
         await self._environment.threads.run(
             append, self._environment.files, self._path, data, self._size_bytes_max, self._file_count

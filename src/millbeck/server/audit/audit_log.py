@@ -1,7 +1,7 @@
-"""Take audit events from the parts of the node and pass them to the sinks, each through a bounded queue of its own.
+"""Passes audit events of the node's components to the sinks, each through its own bounded queue.
 
-`AuditLog.record` never waits: what a sink cannot take in time is dropped and counted. Events come from paths that are
-rare or slow anyway (logins, denials, changes of the metadata, throttled clients); the data path does not know of it.
+`AuditLog.record` never waits: if a sink is too slow, events are dropped and counted. Events come from rare or slow
+paths (logins, denials, metadata changes, throttled clients), not from the data path.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ log = logging.getLogger(__name__)
 
 
 class AuditSink(Protocol):
-    """Where audit lines go."""
+    """A destination of audit lines."""
 
     name: str
 
     async def write(self, lines: Sequence[str]) -> None:
-        """Write lines in this order; on any exception they are tried again."""
+        """Write lines in this order; after an exception they are written again."""
 
 
 class SinkQueue:
-    """The lines that one sink has not written yet, and its task."""
+    """The queue of one sink, and the task that writes it."""
 
     def __init__(self, sink: AuditSink, *, queued_max: int = QUEUED_MAX) -> None:
         self._sink = sink
@@ -60,7 +60,7 @@ class SinkQueue:
         self._wanted.set()
 
     async def run(self) -> None:
-        """Write for as long as the node runs."""
+        """Write lines while the node runs."""
         while True:
             await self._wanted.wait()
             if not await self.write_some():
@@ -86,7 +86,7 @@ class SinkQueue:
         return True
 
     async def close(self) -> None:
-        """Write what is left, once."""
+        """Write the remaining lines, without retries."""
         while self._lines and await self.write_some():
             pass
 
@@ -104,7 +104,7 @@ class AuditLog:
     ) -> None:
         self.queues = [SinkQueue(sink) for sink in sinks]
         self.counts: Counter[AuditKind] = Counter()
-        """All events by kind, repeats included."""
+        """The number of events by kind, including repetitions."""
         self._clock = clock
         self._deadlines = deadlines
         self._node_id = node_id
@@ -147,7 +147,7 @@ class AuditLog:
             queue.put(line)
 
     async def close(self) -> None:
-        """Write everything, as far as that succeeds in a few seconds."""
+        """Write all remaining lines, for at most a few seconds."""
         self._put_repeats(self._folding.flush(self._deadlines.now_ms()))
         for task in self._tasks:
             task.cancel()

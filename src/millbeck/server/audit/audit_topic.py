@@ -1,4 +1,5 @@
-"""The topic of the audit, ``__millbeck_audit``: one record a line, in the partition of the node's id."""
+"""The audit topic ``__millbeck_audit``: one record per line, in the partition of the node id modulo the partition
+count."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 NAME: Final = "topic"
 AUDIT_TOPIC: Final = "__millbeck_audit"
 RETENTION_MS: Final = 90 * DAY_MS
-"""Of a topic that is made here; like any other it can be changed, or be made beforehand."""
+"""The configuration of the topic when it is created here; it can be altered, or the topic can be created beforehand."""
 
 
 class AuditTopic:
@@ -27,7 +28,7 @@ class AuditTopic:
         self._topics = TopicWriter(broker, lambda: broker.peers, "audit")
 
     async def write(self, lines: Sequence[str]) -> None:
-        """Raises `ApiError`."""
+        """Write lines to the topic; raises `ApiError`."""
         broker = self._broker
         if broker.image.topics.named(AUDIT_TOPIC) is None:
             made = InternalTopic(partition_count=1, replication_factor=-1, options={"retention.ms": str(RETENTION_MS)})

@@ -1,4 +1,4 @@
-"""Make the audit of a node from its settings, and connect it to the parts that report events."""
+"""Creates the audit of a node from its settings, and connects it to the components that report events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def make_audit(broker: Broker) -> AuditLog | None:
-    """The audit that the settings ask for; None: neither a file nor the topic."""
+    """The audit of the settings; None if neither a file nor the topic is configured."""
     config, environment = broker.config, broker.environment
     options = config.audit
     sinks: list[AuditSink] = []
@@ -45,7 +45,7 @@ def make_audit(broker: Broker) -> AuditLog | None:
 
 
 def connect_audit(audit: AuditLog, broker: Broker) -> None:
-    """Have the parts of the node report their events."""
+    """Make the components of the node report their events."""
     broker.audit = audit
     broker.tls.audit_by(audit)
 
@@ -82,7 +82,7 @@ def change_event(by: ChangeOrigin, change: Change) -> AuditEvent:
 
 
 def is_secret(resource_type: int, name: str) -> bool:
-    """Whether a config's values must not be shown: secrets of brokers, and what this release does not know."""
+    """Whether a config's values must be masked: secrets of brokers, and configs that this release does not know."""
     if resource_type != ConfigType.BROKER:
         return False
     return name not in BROKER_OPTIONS or BROKER_OPTIONS[name].sensitive

@@ -95,9 +95,7 @@ def _declare_audit_metrics(node: Node) -> None:
     def dropped() -> Rows:
         return [((queue.name,), queue.dropped) for queue in audit.queues]
 
-    registry.callback_counter(
-        "millbeck_audit_events_total", "Events of the audit; repeats count each.", ["event"], events
-    )
+    registry.callback_counter("millbeck_audit_events_total", "Audit events, including repetitions.", ["event"], events)
     registry.callback_counter(
         "millbeck_audit_written_total", "Lines written to the audit's file or topic.", ["sink"], written
     )

@@ -1,4 +1,5 @@
-"""Report to the audit what administrators do besides changes of the metadata: those are reported when they commit."""
+"""Reports administrative operations to the audit, except metadata changes, which are reported when they are
+committed."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def audited(call: Call, kind: str, name: str, *, before: object = None, after: object = None) -> None:
-    """Something was changed: its state before and after; None: it was not there, or is not any more."""
+    """Report a change with the state before and after; None means that it did not exist or was removed."""
     audit = call.broker.audit
     if audit is None:
         return

@@ -1,9 +1,9 @@
 """End the sessions of clients whose credentials were deleted (``millbeck.disconnect.on.revoke``).
 
-Kafka lets a client that has logged in stay for as long as its connection, however long ago its user was deleted. Here
-every node follows the metadata: when a user or a token is deleted, and when the JAAS entry of a PLAIN user is taken out
-of a listener's configuration, the sessions that began with it are closed. A login that is in progress meanwhile is
-checked again when it is complete.
+In Kafka a client stays logged in as long as its connection is open, even if its user was deleted. Here every node
+follows the metadata: when a user or token is deleted, or the JAAS entry of a PLAIN user is removed from a listener's
+configuration, the sessions that used it are closed. Logins in progress at that time are checked again when they
+complete.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Revocation:
         self._listening = listening
         self._dynamic: Mapping[str, str] = node.config.dynamic
         self._users: dict[str, frozenset[str] | None] = {}
-        """By listener: the users of PLAIN in its JAAS entry; None: they are the users of SCRAM."""
+        """The PLAIN users in the JAAS entry of each listener; None if the listener uses the SCRAM users."""
         self.ended_count = 0
 
     async def follow(self, delta: MetadataDelta) -> None:
-        """Close what has to end with this change of the metadata, which is in force."""
+        """Close the sessions that must end because of this applied metadata change."""
         dynamic = self._node.config.dynamic
         is_reconfigured = dynamic is not self._dynamic and dynamic != self._dynamic
         self._dynamic = dynamic
@@ -52,7 +52,7 @@ class Revocation:
             await self._end_sessions()
 
     def is_valid(self, listener: str, session: Session) -> bool:
-        """Whether what a session began with is still there."""
+        """Whether the credentials of a session still exist."""
         image = self._node.image
         if session.principal.is_token:
             return session.login in image.delegation_tokens.by_id

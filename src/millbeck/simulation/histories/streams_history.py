@@ -1,8 +1,8 @@
 """The tasks and commits of members of a streams group, checked against G1 to G6.
 
-What members tell is checked as for consumer groups (`group_history`), with active tasks in the place of partitions. In
-the log no active task has two holders, and no process has a task twice (G6): its threads share a state directory, so
-that a standby task never runs beside its active one.
+The members' reports are checked as for consumer groups (`group_history`), with active tasks in place of partitions. In
+the log no active task has two owners, and no process has a task twice (G6): its threads share a state directory, so a
+standby task never runs beside its active one.
 """
 
 from __future__ import annotations
@@ -89,6 +89,6 @@ class _Reading:
 
 
 def _tasks(member: StreamsMember, *, is_active: bool) -> list[Task]:
-    """What a member has, and what it may still have."""
+    """The tasks that a member has, and those that it may still have."""
     roles = [tasks.active if is_active else tasks.standby for tasks in (member.assigned, member.revoking)]
     return [task for role in roles for task in assignment.places_of(role)]

@@ -1,6 +1,6 @@
 """A seeded run of a streams group on a whole cluster: threads come and go, the coordinator dies and moves.
 
-As the run of a consumer group (`groups_run`), with an application of two subtopologies, whose internal topics the
+Like the run of a consumer group (`groups_run`), with an application of two subtopologies, whose internal topics the
 coordinator creates while nodes break. The source topic may be created late, and the number of standby tasks changes in
 the middle. In the end every task is assigned, and every stateful one has as many standbys as there can be.
 """
@@ -37,7 +37,7 @@ SETTINGS: Final = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsPlan(GroupsPlan):
     threads: int
-    """Members of a process."""
+    """The number of members per process."""
     standbys: int
     standbys_later: int
     delay_ms: int
@@ -102,7 +102,7 @@ class StreamsRun(GroupsRun):
         return f"p{seat // self.plan.threads}"
 
     async def _change(self, admin: Admin) -> None:
-        """Let the number of standby tasks change."""
+        """Change the number of standby tasks."""
         resource = ConfigResource(ResourceType.GROUP, GROUP)
         change = ConfigChange(name="streams.num.standby.replicas", value=str(self.plan.standbys_later))
         try:

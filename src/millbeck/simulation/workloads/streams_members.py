@@ -1,6 +1,7 @@
-"""Members of a streams group that speak the protocol themselves: threads of processes, with active and standby tasks.
+"""Members of a streams group that implement the protocol themselves: threads of processes, with active and standby
+tasks.
 
-They live as the members of a consumer group do (`group_members`): late, silent, gone without a word. The application
+They behave like the members of a consumer group (`group_members`): they are late, stall, or crash. The application
 reads the source topic and keeps state, and reads its own repartition topic. A place is the id of a subtopology and a
 partition: commits name the topic that the subtopology reads.
 """

@@ -25,7 +25,7 @@ class AuditOptions(Section):
         "millbeck.audit.file",
         STRING,
         "",
-        doc="The file of the audit: one JSON line an event. Empty: no file.",
+        doc="The audit file, with one JSON line per event. Empty: no file.",
     )
     file_bytes = option(
         "millbeck.audit.file.bytes",
@@ -41,14 +41,14 @@ class AuditOptions(Section):
         5,
         valid=at_least(2),
         importance=Importance.LOW,
-        doc="How many files there are: the current one and older ones, .1 being the newest of these.",
+        doc="The number of files: the current one and the rotated ones, of which .1 is the newest.",
     )
     topic = option(
         "millbeck.audit.topic",
         BOOLEAN,
         False,
-        doc="Whether the audit is written to the topic __millbeck_audit, by nodes with the role broker. It is created "
-        "with one partition and a retention of 90 days, unless it is there.",
+        doc="Whether the audit is written to the topic __millbeck_audit, by nodes with the role broker. If it "
+        "does not exist, it is created with one partition and a retention of 90 days.",
     )
     events = option(
         "millbeck.audit.events",
@@ -56,7 +56,7 @@ class AuditOptions(Section):
         KINDS,
         valid=all_of(distinct(), each_of(*KINDS)),
         importance=Importance.LOW,
-        doc=f"The events that are recorded, of {', '.join(KINDS)}.",
+        doc=f"The recorded events: any of {', '.join(KINDS)}.",
     )
     repeat_ms = option(
         "millbeck.audit.repeat.ms",
@@ -64,7 +64,7 @@ class AuditOptions(Section):
         60_000,
         valid=at_least(1000),
         importance=Importance.LOW,
-        doc="Events that are equal within this time are counted, and written as one line at its end.",
+        doc="Repetitions of an event within this time are counted and written as one line.",
     )
     throttle_ms = option(
         "millbeck.audit.throttle.ms",
@@ -72,5 +72,5 @@ class AuditOptions(Section):
         1000,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="Clients that a quota makes wait for at least this long are recorded.",
+        doc="Clients that a quota throttles for at least this long are recorded.",
     )
