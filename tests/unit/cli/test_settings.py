@@ -113,3 +113,12 @@ def test_providers_are_named_in_a_file_only(tmp_path: Path) -> None:
     for flags, environment in (["config.providers=file"], {}), ([], {"KAFKA_CONFIG_PROVIDERS": "file"}):
         with pytest.raises(click.ClickException, match="in the properties file that names them, and nowhere else"):
             node_config(path, flags, environment)
+
+
+def test_the_stricter_profile_by_a_flag(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "log.dirs=logs\nlisteners=PLAINTEXT://:9092\n")
+    with pytest.raises(click.ClickException, match="listeners: PLAINTEXT is PLAINTEXT, and not on loopback"):
+        node_config(path, ["millbeck.hardened=true"], {})
+    local = node_config(path, ["millbeck.hardened=true", "listeners=PLAINTEXT://localhost:9092"], {})
+    assert ("max.connections", "10000", "2147483647") in local.hardened_changes
+    assert node_config(path, [], {}).hardened_changes == ()

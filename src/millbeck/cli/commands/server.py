@@ -35,9 +35,10 @@ ADDRESS_DIALLED: Final = (
     type=BROKER_SETTING,
     help="Override a setting of the file; can be repeated.",
 )
+@click.option("--hardened", is_flag=True, help="Use the stricter security profile, the same as millbeck.hardened=true.")
 @click.option("-v", "--verbose", is_flag=True, help="Log to standard error.")
 @retired_option("--zookeeper", replacement="metadata is kept by KRaft controllers: set process.roles and node.id")
-def command(file: str | None, path: str | None, settings: tuple[str, ...], verbose: bool) -> None:
+def command(file: str | None, path: str | None, settings: tuple[str, ...], hardened: bool, verbose: bool) -> None:
     """Run a node with Kafka's server.properties keys. Precedence: --set, then KAFKA_… variables, then the file.
 
     \b
@@ -48,7 +49,10 @@ def command(file: str | None, path: str | None, settings: tuple[str, ...], verbo
     """
     if (file is None) == (path is None):
         raise click.UsageError("name one server.properties file with --config")
-    config = node_config(path or file or "", settings, os.environ)
+    profile = ("millbeck.hardened=true",) if hardened else ()
+    config = node_config(path or file or "", (*settings, *profile), os.environ)
+    for name, value, default in config.hardened_changes:
+        click.echo(f"hardened: {name}={value} (Kafka's default: {default})")
     # The server is imported only now: a mistake in the file or on the command line is answered at once.
     from millbeck.cli.nodes.node_runner import ErrorHints, run_node
     from millbeck.server.local.formatting import check_formatted

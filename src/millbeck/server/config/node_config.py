@@ -22,6 +22,13 @@ from millbeck.security.standard_authorizer import parse_super_users
 from millbeck.server.config.addresses import ListenerAddress, parse_address, parse_protocol_map
 from millbeck.server.config.broker_options import BROKER_OPTIONS, GROUP_OPTIONS, listener_key
 from millbeck.server.config.consistency import check_consistent
+from millbeck.server.config.hardened import (
+    changed_by_profile,
+    check_hardened,
+    check_mechanisms,
+    hardened_texts,
+    is_hardened,
+)
 from millbeck.server.config.listener_sasl import ListenerSasl, MechanismSettings, listener_sasl, peer_credentials
 from millbeck.server.config.peers import check_peer_listeners
 from millbeck.server.config.refused import check_available, check_tls_available
@@ -56,7 +63,10 @@ class NodeConfig:
     """
 
     def __init__(self, texts: Mapping[str, str]) -> None:
-        self.texts = _with_both_ids(texts)
+        self.is_hardened = is_hardened(texts)
+        self.hardened_changes = tuple(changed_by_profile(texts)) if self.is_hardened else ()
+        """What the stricter profile changed: name, new value, Kafka's default."""
+        self.texts = _with_both_ids(hardened_texts(texts) if self.is_hardened else texts)
         check_available(self.texts)
         for name, text in self.texts.items():
             if name in BROKER_OPTIONS:
@@ -169,7 +179,11 @@ class NodeConfig:
     def sasl(self, listener: str) -> ListenerSasl:
         """The SASL settings of one listener. Raises `InvalidConfig`."""
         is_local = any(address.name == listener and address.is_loopback for address in self._addresses())
-        return listener_sasl(listener, {**self.texts, **self._dynamic}, is_local=is_local, static=self.texts)
+        sasl = listener_sasl(listener, {**self.texts, **self._dynamic}, is_local=is_local, static=self.texts)
+        if self.is_hardened and self._dynamic:
+            # The node's own settings were checked at its start, all together.
+            check_mechanisms(listener, self._protocol_map()[listener], sasl)
+        return sasl
 
     def peer_sasl(self, listener: str, mechanism: str) -> MechanismSettings:
         """The settings by which this node logs in to that listener of other nodes. Raises `InvalidConfig`."""
@@ -303,6 +317,8 @@ class NodeConfig:
         if among_brokers is not None and among_brokers.upper() not in names:
             raise InvalidConfig(f"inter.broker.listener.name: {among_brokers} is not one of listeners")
         check_peer_listeners(self)
+        if self.is_hardened:
+            check_hardened(self)
 
 
 def _supported_features(release_max: str | None, *, has_unstable: bool) -> Mapping[str, FeatureRange]:

@@ -58,6 +58,7 @@ OURS = {
     "org.apache.kafka.sasl.oauthbearer.allowed.urls": "a system property in Kafka",
     "org.apache.kafka.sasl.oauthbearer.allowed.files": "a system property in Kafka",
     "millbeck.disconnect.on.revoke": "Kafka ends no session",
+    "millbeck.hardened": "Kafka has no profile of settings",
     "millbeck.plain.verify": "Kafka has passwords of PLAIN in its JAAS configuration only",
 }
 DYNAMIC_ONLY = (

@@ -73,6 +73,14 @@ class SecurityOptions(Section):
         importance=Importance.LOW,
         doc="Java security providers to install. Accepted for compatibility.",
     )
+    hardened = option(
+        "millbeck.hardened",
+        BOOLEAN,
+        False,
+        doc="The stricter profile, as millbeck server --hardened: stricter limits where nothing else is set, TLS and a "
+        "login on every listener that is not on loopback, PLAIN with TLS only, issuer and audience of tokens. A node "
+        "whose settings do not keep to it does not start.",
+    )
     config_providers = option(
         "config.providers",
         LIST,

@@ -1,0 +1,116 @@
+"""The stricter profile of a node, ``millbeck.hardened=true`` or ``millbeck server --hardened``.
+
+Kafka's defaults are for networks that one trusts. The profile has two parts: `HARDENED`, limits that replace Kafka's
+defaults where the node's own settings say nothing, and rules that settings must keep, or the node does not start. All
+that is broken is told at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from millbeck.kernel.errors import InvalidConfig
+from millbeck.kernel.options import ConfigLayers, resolve_value
+from millbeck.kernel.units import HOUR_MS, MIB
+from millbeck.security.hosts import is_loopback
+from millbeck.security.sasl.exchange import OAUTHBEARER, PLAIN
+from millbeck.server.config.broker_options import BROKER_OPTIONS
+from millbeck.server.config.sections.security import AuthorizerOptions, SecurityOptions
+
+if TYPE_CHECKING:
+    from millbeck.server.config.listener_sasl import ListenerSasl
+    from millbeck.server.config.node_config import NodeConfig
+
+HARDENED: Final[Mapping[str, str]] = {
+    "max.connections": "10000",
+    "max.connections.per.ip": "1000",
+    "queued.max.request.bytes": str(256 * MIB),
+    "group.max.size": "1000",
+    "group.consumer.max.size": "1000",
+    "connections.max.reauth.ms": str(1 * HOUR_MS),
+}
+_NAME: Final = SecurityOptions.hardened.name
+
+
+def is_hardened(texts: Mapping[str, str]) -> bool:
+    return resolve_value(SecurityOptions.hardened, ConfigLayers(static=texts))
+
+
+def hardened_texts(texts: Mapping[str, str]) -> dict[str, str]:
+    """The settings with the stricter defaults; what is set stays."""
+    return {**HARDENED, **texts}
+
+
+def changed_by_profile(texts: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """What the profile changes: name, new value, Kafka's default. ``texts`` are the settings as they were given."""
+    for name, text in HARDENED.items():
+        if name not in texts:
+            yield name, text, BROKER_OPTIONS[name].default_text or ""
+
+
+def check_hardened(config: NodeConfig) -> None:
+    """Raise `InvalidConfig` with everything that the profile does not allow."""
+    broken = list(_broken(config))
+    if broken:
+        raise InvalidConfig(
+            "\n".join([f"{_NAME}: this node's settings are not allowed by the stricter profile:", *broken])
+        )
+
+
+def check_mechanisms(listener: str, protocol: str, sasl: ListenerSasl) -> None:
+    """The rules for one listener's logins, which also dynamic configs must keep. Raises `InvalidConfig`."""
+    for reason in _broken_by_mechanisms(listener, protocol, sasl):
+        raise InvalidConfig(f"{_NAME}: {reason}")
+
+
+def _broken(config: NodeConfig) -> Iterator[str]:
+    for address in [*config.client_addresses(), *config.controller_addresses()]:
+        if not address.is_loopback:
+            yield from _broken_in_public(config, address.name, address.protocol)
+        if address.has_sasl:
+            yield from _broken_by_mechanisms(address.name, address.protocol, config.sasl(address.name))
+    if config.controller_names() and not config.controller_addresses():
+        name, protocol = config.controllers_protocol()
+        if not protocol.endswith("SSL"):
+            yield (
+                f"listener.security.protocol.map: {name} is {protocol}: connections to controllers must be encrypted, "
+                "use SSL or SASL_SSL"
+            )
+    if config.authorizer.allow_everyone_if_no_acl_found:
+        yield f"{AuthorizerOptions.allow_everyone_if_no_acl_found.name} must be false"
+    if config.authorizer.authorizer_dry_run:
+        yield f"{AuthorizerOptions.authorizer_dry_run.name} must be false: nothing would be denied"
+
+
+def _broken_in_public(config: NodeConfig, name: str, protocol: str) -> Iterator[str]:
+    if protocol not in ("SSL", "SASL_SSL"):
+        yield (
+            f"listeners: {name} is {protocol}, and not on loopback: map it to SASL_SSL or SSL in "
+            "listener.security.protocol.map, or bind it to localhost"
+        )
+    elif protocol == "SSL" and config.ssl(name).ssl_client_auth != "required":
+        yield (
+            f"listener.name.{name.lower()}.ssl.client.auth: must be required, or whoever connects to {name} is "
+            "anonymous; or use SASL_SSL"
+        )
+
+
+def _broken_by_mechanisms(listener: str, protocol: str, sasl: ListenerSasl) -> Iterator[str]:
+    prefix = f"listener.name.{listener.lower()}"
+    if PLAIN in sasl.mechanisms and protocol != "SASL_SSL":
+        yield f"{prefix}.sasl.enabled.mechanisms: PLAIN sends passwords as they are: use SASL_SSL, or SCRAM-SHA-512"
+    if OAUTHBEARER not in sasl.mechanisms:
+        return
+    oauth = sasl.mechanisms[OAUTHBEARER].oauth
+    assert oauth is not None
+    if oauth.keys is None:
+        yield f"{prefix}.oauthbearer.sasl.oauthbearer.jwks.endpoint.url is not set: unsecured tokens are not allowed"
+        return
+    location = oauth.keys.location
+    if location.path is None and not location.is_encrypted and not is_loopback(location.host):
+        yield f"{prefix}.oauthbearer.sasl.oauthbearer.jwks.endpoint.url: must be an https: URL"
+    if oauth.rules.issuer is None:
+        yield f"{prefix}.oauthbearer.sasl.oauthbearer.expected.issuer must be set"
+    if not oauth.rules.audiences:
+        yield f"{prefix}.oauthbearer.sasl.oauthbearer.expected.audience must be set"
