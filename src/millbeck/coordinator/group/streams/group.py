@@ -7,7 +7,7 @@ assignment epoch that the member has reconciled to; the topology epoch is the ap
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
@@ -34,6 +34,7 @@ PROTOCOL_TYPE: Final = "streams"
 FIRST_EPOCH: Final = 1
 """Group and assignment epoch of a new group, as in Kafka: its first assignment has epoch 2."""
 NO_EPOCH: Final = -1
+NOBODY: Final = frozenset[str]()
 
 
 class StreamsGroupState(Enum):
@@ -49,12 +50,59 @@ class StreamsGroupState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """The current owners of each task, including tasks that are being revoked; by process, since its threads share
-    state."""
+    """Who has each task now, counting tasks that are being given up: by process, since its threads share state."""
 
     active: Mapping[Task, str]
     copies: Mapping[Task, frozenset[str]]
     """The processes with a standby or warm-up task."""
+
+    @classmethod
+    def of(cls, members: Iterable[StreamsMember]) -> Holders:
+        active: dict[Task, str] = {}
+        copies: dict[Task, frozenset[str]] = {}
+        for member in members:
+            _hold(active, copies, member)
+        return cls(active, copies)
+
+    def moved(self, before: StreamsMember | None, after: StreamsMember | None) -> Holders:
+        """After a change of one member. Cheaper than counting all members at each of their heartbeats."""
+        if before is not None and after is not None and _held(before) == _held(after):
+            return self
+        active, copies = dict(self.active), dict(self.copies)
+        if before is not None:
+            _release(active, copies, before)
+        if after is not None:
+            _hold(active, copies, after)
+        return Holders(active, copies)
+
+
+def _held(member: StreamsMember) -> tuple[str, TaskSet, TaskSet]:
+    return member.process_id, member.assigned, member.revoking
+
+
+def _tasks(member: StreamsMember, *, is_active: bool) -> Iterator[Task]:
+    for tasks in (member.assigned, member.revoking):
+        for role in (tasks.active,) if is_active else (tasks.standby, tasks.warmup):
+            yield from assignment.places_of(role)
+
+
+def _hold(active: dict[Task, str], copies: dict[Task, frozenset[str]], member: StreamsMember) -> None:
+    active.update(dict.fromkeys(_tasks(member, is_active=True), member.process_id))
+    for task in _tasks(member, is_active=False):
+        copies[task] = copies.get(task, NOBODY) | {member.process_id}
+
+
+def _release(active: dict[Task, str], copies: dict[Task, frozenset[str]], member: StreamsMember) -> None:
+    for task in _tasks(member, is_active=True):
+        # Another member may have it now if this is an old record that is reverted late.
+        if active.get(task) == member.process_id:
+            del active[task]
+    for task in _tasks(member, is_active=False):
+        left = copies.get(task, NOBODY) - {member.process_id}
+        if left:
+            copies[task] = left
+        else:
+            copies.pop(task, None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,21 +149,9 @@ class StreamsGroup:
     def is_subscribed_to(self, topic: str) -> bool:
         return bool(self.members) and self.topology is not None and topic in self.topology.readers
 
-    def _held(self) -> Iterator[tuple[str, TaskSet]]:
-        for member in self.members.values():
-            yield member.process_id, member.assigned
-            yield member.process_id, member.revoking
-
     @cached_property
     def holders(self) -> Holders:
-        active: dict[Task, str] = {}
-        copies: dict[Task, set[str]] = {}
-        for process_id, tasks in self._held():
-            active.update(dict.fromkeys(assignment.places_of(tasks.active), process_id))
-            for role in (tasks.standby, tasks.warmup):
-                for task in assignment.places_of(role):
-                    copies.setdefault(task, set()).add(process_id)
-        return Holders(active, {task: frozenset(processes) for task, processes in copies.items()})
+        return Holders.of(self.members.values())
 
     # Replaying
 
@@ -124,18 +160,16 @@ class StreamsGroup:
         match key:
             case StreamsGroupMetadataKey():
                 configs = tuple((each.key, each.value) for each in value.last_assignment_configs or ())
-                return replace(
-                    self,
+                return self._changed(
                     epoch=value.epoch,
                     metadata_hash=value.metadata_hash,
                     validated_topology_epoch=value.validated_topology_epoch,
                     assignment_configs=configs,
                 )
             case StreamsGroupTopologyKey():
-                return replace(self, topology=None if value is None else Topology.from_wire(value))
+                return self._changed(topology=None if value is None else Topology.from_wire(value))
             case StreamsGroupTargetAssignmentMetadataKey():
-                return replace(
-                    self,
+                return self._changed(
                     assignment_epoch=NO_EPOCH if value is None else value.assignment_epoch,
                     assigned_at_ms=0 if value is None else value.assignment_timestamp,
                 )
@@ -143,19 +177,32 @@ class StreamsGroup:
                 target = None
                 if value is not None:
                     target = TaskSet.of(value.active_tasks, value.standby_tasks, value.warmup_tasks)
-                return replace(self, targets=_with(self.targets, key.member_id, target))
+                return self._changed(targets=_with(self.targets, key.member_id, target))
             case StreamsGroupMemberMetadataKey():
                 made = None if value is None else self._member_or_new(key.member_id).with_metadata(value)
-                return replace(self, members=_with(self.members, key.member_id, made))
+                return self._with_member(key.member_id, made)
             case StreamsGroupCurrentMemberAssignmentKey():
                 if value is None and key.member_id not in self.members:
                     return self
                 gone = StreamsGroupCurrentMemberAssignmentValue(LEAVE_EPOCH, LEAVE_EPOCH)
                 # Compaction may have kept this record before the member's metadata record.
                 moved = self._member_or_new(key.member_id).with_current(value or gone)
-                return replace(self, members=_with(self.members, key.member_id, moved))
+                return self._with_member(key.member_id, moved)
             case _:
                 raise AssertionError(f"not a record of a streams group: {key!r}")
+
+    def _changed(self, **changes: Any) -> StreamsGroup:
+        """The group with other values; the members, and so who holds what, stay."""
+        changed = replace(self, **changes)
+        if "holders" in self.__dict__:
+            changed.__dict__["holders"] = self.holders
+        return changed
+
+    def _with_member(self, member_id: str, member: StreamsMember | None) -> StreamsGroup:
+        changed = replace(self, members=_with(self.members, member_id, member))
+        if "holders" in self.__dict__:
+            changed.__dict__["holders"] = self.holders.moved(self.members.get(member_id), member)
+        return changed
 
     def _member_or_new(self, member_id: str) -> StreamsMember:
         return self.members.get(member_id) or StreamsMember(member_id=member_id)

@@ -178,6 +178,8 @@ class StreamsGroupMembership:
         group_id = request.group_id
         known = self._groups.get(group_id)
         if isinstance(known, StreamsGroup):
+            # Counted once: from here on each change of a member is carried over.
+            _ = known.holders
             draft = Draft(known)
         elif known is None and request.member_epoch != JOIN_EPOCH:
             raise errors.GroupIdNotFound(f"Group {group_id} not found.")

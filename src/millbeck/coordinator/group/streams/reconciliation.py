@@ -11,12 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from millbeck.coordinator.group.consumer import assignment
-from millbeck.coordinator.group.streams.group import Holders
+from millbeck.coordinator.group.streams.group import NOBODY, Holders
 from millbeck.coordinator.group.streams.member import MemberState, StreamsMember
 from millbeck.coordinator.group.streams.tasks import NO_TASKS, Task, TaskSet
 from millbeck.kernel import errors
-
-NOBODY: frozenset[str] = frozenset()
 
 
 def reconcile(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 
 from millbeck.coordinator.group.records import GroupMetadataKey, decode
+from millbeck.coordinator.group.streams.group import Holders
 from millbeck.coordinator.group.streams.records import StreamsGroupMetadataKey, StreamsGroupTopologyKey
 from millbeck.records import batch
 from millbeck.wire.messages.classic_groups import HeartbeatRequest, LeaveGroupRequest, MemberIdentity, SyncGroupRequest
@@ -202,3 +204,20 @@ def records_of(world: World) -> list[Any]:
             if decoded is not None:
                 found.append(decoded)
     return found
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_who_holds_what_is_kept_as_if_it_were_counted_each_time(seed: int) -> None:
+    dice = random.Random(seed)
+    world = world_of({"t": 6, CHANGELOG: 6}, standbys=1)
+    players = [Player(world, f"m{number}", f"p{number // 2}") for number in range(6)]
+    for _ in range(60):
+        player = dice.choice(players)
+        if player.epoch > 0 and dice.random() < 0.1:
+            player.leave()
+            player.epoch = 0
+        else:
+            player.beat(owned=player.tasks if dice.random() < 0.5 else None)
+        group = group_of(world)
+        assert group.holders == Holders.of(group.members.values())
+    assert group.holders.copies
