@@ -1,4 +1,4 @@
-"""Secrets of every kind, planted in a node and its clients, are in no log at any level, no answer and no metric.
+"""Secrets of every kind, planted in a node and its clients, are in no log, answer, metric or audit.
 
 CVE-2019-12399 and CVE-2026-33558 were of this kind. The log is taken at every level, with tracebacks, also of a
 handler that fails while it has a secret in its hands.
@@ -22,6 +22,7 @@ from millbeck.controller import scram
 from millbeck.kernel.config_providers import FILE_PROVIDER, resolved_settings
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError, SaslAuthenticationFailed
+from millbeck.kernel.whole_file import read_whole_file
 from millbeck.security.sasl.authentication import Authentication
 from millbeck.security.sasl.oauthbearer import OauthClient
 from millbeck.security.sasl.plain import PlainClient
@@ -62,6 +63,7 @@ PLANTED = {
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 DYNAMIC_JAAS = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
 URL = "http://idp:8080/jwks"
+AUDIT = "/audit.log"
 FILE = {
     "config.providers": "file",
     "config.providers.file.class": FILE_PROVIDER,
@@ -72,6 +74,7 @@ FILE = {
     'user_bob="${file:/secrets:password}";',
     "delegation.token.secret.key": PLANTED["the key of delegation tokens"],
     "broker.rack": "${file:/secrets:password}",
+    "millbeck.audit.file": AUDIT,
     "ssl.keystore.password": PLANTED["a keystore's password"],
     "sasl.oauthbearer.jwks.endpoint.url": URL,
     "sasl.oauthbearer.expected.issuer": ISSUER,
@@ -209,6 +212,11 @@ def test_no_planted_secret_gets_out(
         except (ApiError, ConnectionError, TimeoutError):
             assert fails
         spread.texts.append(house.node.render_metrics())
+        await asyncio.sleep(5)
+        if not fails:
+            audited = read_whole_file(house.node.environment.files, AUDIT, bytes_max=1 << 20).decode()
+            assert "carol" in audited
+            spread.texts.append(audited)
 
     with house.world:
         house.world.run(whole, limit_s=1000)
