@@ -20,7 +20,7 @@ from typing import Final, TypeVar
 
 from bench.raw import RawConnection, wait_until_led
 from millbeck.records import batch as batches
-from millbeck.records.native.record import Record
+from millbeck.records.record import Record
 from millbeck.wire.codec import decoder, encoder
 from millbeck.wire.framing import request_prefix
 from millbeck.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic

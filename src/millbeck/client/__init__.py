@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from millbeck.client.consumer import Consumer as Consumer
     from millbeck.client.consumer.commits import CommittedOffset as CommittedOffset
     from millbeck.client.consumer.listener import RebalanceListener as RebalanceListener
+    from millbeck.client.group_member import GroupMember as GroupMember
     from millbeck.client.producer import Producer as Producer
     from millbeck.client.producer import RecordMetadata as RecordMetadata
     from millbeck.client.producer.record import ProducerRecord as ProducerRecord
@@ -42,6 +43,7 @@ _HOMES = {
     "CommittedOffset": "millbeck.client.consumer.commits",
     "Consumer": "millbeck.client.consumer",
     "Deserializer": "millbeck.client.serialization",
+    "GroupMember": "millbeck.client.group_member",
     "Header": "millbeck.records.record",
     "Producer": "millbeck.client.producer",
     "ProducerRecord": "millbeck.client.producer.record",
@@ -60,6 +62,7 @@ __all__ = [
     "CommittedOffset",
     "Consumer",
     "Deserializer",
+    "GroupMember",
     "Header",
     "Producer",
     "ProducerRecord",

@@ -94,6 +94,9 @@ class Cluster:
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._refreshing: asyncio.Task[None] | None = None
         self._refresh_wanted = asyncio.Event()
+        self._may_rebootstrap = config.metadata_recovery_strategy == "rebootstrap"
+        self._informed_s = self._loop.time()
+        """When metadata last arrived."""
         self._is_closed = False
 
     # tasks
@@ -165,7 +168,8 @@ class Cluster:
         """All addresses to try: known brokers in random order, then the bootstrap servers in random order."""
         known = [broker.address for broker in self.metadata.brokers.values()]
         seen: dict[Address, None] = {}
-        for group in (known, list(self._bootstrap)):
+        rests = self.config.metadata_recovery_strategy == "none" and known
+        for group in (known, [] if rests else list(self._bootstrap)):
             while group:
                 address = group.pop(self.environment.randomness.below(len(group)))
                 if address not in seen:
@@ -200,7 +204,12 @@ class Cluster:
             if delay_s > 0:
                 await asyncio.sleep(delay_s)
             try:
-                connection = await Connection.open(self.environment.network, address, self._settings)
+                connection = await Connection.open(
+                    self.environment.network,
+                    address,
+                    self._settings,
+                    timeout_s=self._connect_timeout_s(outage.failures),
+                )
             except ApiError as error:
                 wait_s = self._reconnect.delay_s(outage.failures + 1)
                 self._outages.failed(address, self._loop.time(), str(error), delay_s=wait_s)
@@ -214,6 +223,12 @@ class Cluster:
         finally:
             del self._opening[key]
             self._announce_connection()
+
+    def _connect_timeout_s(self, failures: int) -> float:
+        """Twice as long after each failure in a row, up to the longest."""
+        config = self.config
+        longest_ms = max(config.connect_timeout_ms, config.connect_timeout_max_ms)
+        return min(config.connect_timeout_ms << min(failures, 16), longest_ms) / 1000
 
     def _announce_connection(self) -> None:
         for callback in self.on_connected:
@@ -337,12 +352,13 @@ class Cluster:
             MetadataResponse,
             timeout_s=self.request_timeout_s(deadline),
         )
-        if response.error_code == RebootstrapRequired.code:
+        if response.error_code == RebootstrapRequired.code and self._may_rebootstrap:
             self.metadata.brokers.clear()
             connection.close()
         if response.error_code:
             raise from_code(response.error_code)
         self.metadata.update(response, is_complete=names is None)
+        self._informed_s = self._loop.time()
         self.announce()
         return response
 
@@ -379,7 +395,18 @@ class Cluster:
             except ApiError as error:
                 log.debug("metadata could not be refreshed: %s", error)
                 failures += 1
+                self._rebootstrap_when_due()
             await asyncio.sleep(self.backoff.delay_s(max(1, hurry)))
+
+    def _rebootstrap_when_due(self) -> None:
+        """Forget brokers that have told nothing for too long, so that the bootstrap servers are asked (KIP-1102)."""
+        silent_s = self._loop.time() - self._informed_s
+        if self._may_rebootstrap and silent_s * 1000 >= self.config.metadata_recovery_trigger_ms:
+            self._informed_s = self._loop.time()
+            self.metadata.brokers.clear()
+            for (address, purpose), connection in list(self._connections.items()):
+                if purpose == GENERAL and address not in self._bootstrap:
+                    connection.close()
 
     async def topic(self, name: str, *, timeout_s: float) -> TopicView:
         """Wait for a topic's metadata; raises the topic's error, usually `UnknownTopicOrPartition`."""

@@ -1,8 +1,8 @@
 """Client settings under Kafka's names: those common to all clients, and how they are parsed.
 
 Each type of client has a section that extends `ClientConfig`. A key that the section does not declare is an error that
-suggests the nearest one, unless another Kafka client knows it (`foreign_keys`): then it is only a warning, because
-configurations are shared between clients.
+suggests the nearest one. A setting of another kind of client is only a warning, because producers and consumers share
+configurations; one that other libraries have and this one has not is an error (`foreign_keys`).
 """
 
 from __future__ import annotations
@@ -121,6 +121,33 @@ class ClientConfig(ClientOauthOptions):
         scope=CLIENT,
         doc="Timeout of connecting, including the TLS handshake and ApiVersions.",
     )
+    connect_timeout_max_ms = option(
+        "socket.connection.setup.timeout.max.ms",
+        LONG,
+        30_000,
+        valid=at_least(1),
+        scope=CLIENT,
+        doc="The timeout of connecting doubles with each failure in a row, up to this.",
+    )
+    metadata_recovery_strategy = option(
+        "metadata.recovery.strategy",
+        STRING,
+        "rebootstrap",
+        valid=one_of("none", "rebootstrap"),
+        scope=CLIENT,
+        importance=Importance.LOW,
+        doc="rebootstrap: when none of the known brokers answers, or the cluster asks for it, begin again with "
+        "bootstrap.servers; none: stay with the known brokers.",
+    )
+    metadata_recovery_trigger_ms = option(
+        "metadata.recovery.rebootstrap.trigger.ms",
+        LONG,
+        5 * MINUTE_MS,
+        valid=at_least(0),
+        scope=CLIENT,
+        importance=Importance.LOW,
+        doc="Begin again with bootstrap.servers after this time without metadata from any known broker.",
+    )
     connections_max_idle_ms = option(
         "connections.max.idle.ms",
         LONG,
@@ -163,9 +190,11 @@ class ClientConfig(ClientOauthOptions):
         """Parse settings into typed values; raises `InvalidConfig` naming the setting."""
         texts = {name: text for name, value in settings.items() if (text := text_of(name, value)) is not None}
         declared = {known.name for known in cls.options}
-        for name in texts:
-            if name not in declared:
-                _report_unknown(name, sorted(declared))
+        for name in [name for name in texts if name not in declared]:
+            text = texts.pop(name)
+            meant = _meaning_of(cls, name, text, sorted(declared))
+            if meant is not None and texts.setdefault(meant, text) != text:
+                raise InvalidConfig(f"{name} and {meant} are two names of one setting, with two values")
         section = cls.resolve(ConfigLayers(static=texts))
         parse_addresses(section.bootstrap_servers)
         section.check()
@@ -189,15 +218,38 @@ def text_of(name: str, value: Value) -> str | None:
     return ",".join(entries)
 
 
-def _report_unknown(name: str, declared: list[str]) -> None:
+def _meaning_of(section: type[ClientConfig], name: str, text: str, declared: list[str]) -> str | None:
+    """The setting that an undeclared name stands for; None for one without effect here. Raises `InvalidConfig`."""
     from difflib import get_close_matches
 
-    from millbeck.client.foreign_keys import LIBRDKAFKA_SYNONYMS, is_known_elsewhere
+    from millbeck.client.foreign_keys import ASKS_FOR_NOTHING, LIBRDKAFKA_SYNONYMS, REASONS, is_known_elsewhere
 
+    synonym = LIBRDKAFKA_SYNONYMS.get(name)
+    if synonym in declared:
+        return synonym
+    if text in ASKS_FOR_NOTHING.get(name, ()):
+        return None
+    if (synonym or name) in _all_names():
+        # One dictionary of settings for producers and consumers together is usual.
+        log.warning("configuration %s has no effect on this client, a %s", name, _kind_of(section))
+        return None
     if is_known_elsewhere(name):
-        synonym = LIBRDKAFKA_SYNONYMS.get(name)
-        log.warning("configuration %s has no effect here%s", name, f"; use {synonym}" if synonym else "")
-        return
+        raise InvalidConfig(f"{name}={text[:100]} is not available here: {REASONS.get(name, 'leave it out')}")
     nearest = get_close_matches(name, declared, n=1, cutoff=0.5)
     hint = f", did you mean {nearest[0]}?" if nearest else ""
     raise InvalidConfig(f"Unknown configuration {name[:100]}{hint}")
+
+
+def _all_names() -> set[str]:
+    """The settings of all kinds of clients."""
+    from millbeck.client.consumer.config import ConsumerConfig
+    from millbeck.client.producer.config import ProducerConfig
+    from millbeck.client.share.config import ShareConsumerConfig
+
+    sections: tuple[type[ClientConfig], ...] = (ProducerConfig, ConsumerConfig, ShareConsumerConfig)
+    return {known.name for section in sections for known in section.options}
+
+
+def _kind_of(section: type[ClientConfig]) -> str:
+    words = section.__name__.removesuffix("Config") or "client"
+    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in words).strip()

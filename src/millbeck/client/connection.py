@@ -89,8 +89,11 @@ class Connection(asyncio.Protocol):
         """Called when the socket becomes writable again."""
 
     @staticmethod
-    async def open(network: Network, address: Address, settings: ConnectionSettings) -> Connection:
+    async def open(
+        network: Network, address: Address, settings: ConnectionSettings, *, timeout_s: float | None = None
+    ) -> Connection:
         """Connect, negotiate versions and authenticate; raises `ConnectFailed`, or the broker's error."""
+        limit_s = settings.connect_timeout_s if timeout_s is None else timeout_s
         connection: Connection | None = None
 
         def make() -> Connection:
@@ -99,7 +102,7 @@ class Connection(asyncio.Protocol):
             return connection
 
         try:
-            async with asyncio.timeout(settings.connect_timeout_s):
+            async with asyncio.timeout(limit_s):
                 # First of all: while a token is fetched, a broker would wait for the authentication in vain.
                 exchange = None if settings.sasl is None else await settings.sasl.begin()
                 await network.connect(make, host=address.host, port=address.port, tls=settings.tls)
@@ -111,7 +114,7 @@ class Connection(asyncio.Protocol):
             if connection is not None:
                 connection.close()
             if isinstance(error, TimeoutError):
-                timeout_ms = round(settings.connect_timeout_s * 1000)
+                timeout_ms = round(limit_s * 1000)
                 raise ConnectFailed(f"no connection to {address} within {timeout_ms} ms") from error
             if isinstance(error, OSError):
                 raise ConnectFailed(f"no connection to {address}: {_reason_of(error, settings)}") from error

@@ -1,6 +1,8 @@
 """Setting names of other Kafka clients, which configurations shared with them may contain.
 
-The names are those of the Java clients 4.3 and of librdkafka 2.16; their values are ignored here.
+The names are those of the Java clients 4.3 and of librdkafka 2.16. What a setting says happens here, or it is refused:
+librdkafka's words for a setting are translated, and a setting that is not available is an error unless its value asks
+for what happens anyway.
 """
 
 from __future__ import annotations
@@ -94,8 +96,44 @@ LIBRDKAFKA_SYNONYMS: Final = {
 }
 """librdkafka's names of settings that have a common name in all clients."""
 
-_KNOWN: Final = frozenset(_JAVA.split()) | frozenset(_LIBRDKAFKA.split())
+ASKS_FOR_NOTHING: Final[dict[str, tuple[str, ...]]] = {
+    "api.version.request": ("true",),
+    "auto.include.jmx.reporter": ("false",),
+    "broker.address.family": ("any",),
+    "client.dns.lookup": ("use_all_dns_ips", "default"),
+    "config.providers": ("",),
+    "debug": ("",),
+    "enable.auto.offset.store": ("true",),
+    "enable.metrics.push": ("false",),
+    "enable.partition.eof": ("false",),
+    "enable.random.seed": ("true",),
+    "metric.reporters": ("", "org.apache.kafka.common.metrics.JmxReporter"),
+    "metrics.num.samples": ("2",),
+    "metrics.recording.level": ("INFO",),
+    "metrics.sample.window.ms": ("30000",),
+    "receive.buffer.bytes": ("-1",),
+    "security.providers": ("",),
+    "send.buffer.bytes": ("-1",),
+    "socket.keepalive.enable": ("false",),
+    "socket.nagle.disable": ("true",),
+    "statistics.interval.ms": ("0",),
+}
+"""Settings that are not available here, and the values that ask for what happens without them."""
+
+REASONS: Final[dict[str, str]] = {
+    "client.dns.lookup": "all addresses of a name are tried; there is no canonical lookup",
+    "config.providers": "values are not looked up elsewhere: give the values themselves",
+    "enable.metrics.push": "this client does not push its metrics to brokers",
+    "metric.reporters": "read the metrics with the clients' metrics() instead",
+    "receive.buffer.bytes": "sockets have the system's buffer sizes",
+    "send.buffer.bytes": "sockets have the system's buffer sizes",
+    "enable.partition.eof": "compare position() with end_offsets() instead",
+    "statistics.interval.ms": "read the metrics with the clients' metrics() instead",
+}
+"""Why, or what to do instead."""
+
+KNOWN: Final = frozenset(_JAVA.split()) | frozenset(_LIBRDKAFKA.split())
 
 
 def is_known_elsewhere(name: str) -> bool:
-    return name in _KNOWN
+    return name in KNOWN

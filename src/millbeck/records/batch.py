@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from millbeck.kernel.errors import CorruptMessage
 from millbeck.records.compression import Codec, compress, decompress
@@ -35,8 +35,12 @@ from millbeck.records.header import (
     read_header,
 )
 from millbeck.records.native.read import read_records
-from millbeck.records.native.record import NO_TIMESTAMP, NOWHERE, Record, RecordSource
+from millbeck.records.native.record import NO_TIMESTAMP, NOWHERE, RecordSource
 from millbeck.records.native.write import encode_records
+from millbeck.records.record import Record
+
+if TYPE_CHECKING:
+    from millbeck.records.native.record import Record as NativeRecord
 
 __all__ = [
     "CONTROL_BIT",
@@ -167,9 +171,10 @@ def records_of(
         payload, start = batch, HEADER_SIZE
     else:
         payload, start = payload_of(batch, header, limit_bytes), 0
-    return read_records(
+    records = read_records(
         payload, start, header.record_count, header.base_offset, header.base_timestamp, append_timestamp, source
     )
+    return cast("list[Record]", records)
 
 
 def assemble(
@@ -228,7 +233,7 @@ def build(
     base_timestamp = delete_horizon_ms
     if base_timestamp is None:
         base_timestamp = given[0].timestamp if given else NO_TIMESTAMP
-    payload, next_offset, max_timestamp = encode_records(given, base_offset, base_timestamp)
+    payload, next_offset, max_timestamp = encode_records(cast("list[NativeRecord]", given), base_offset, base_timestamp)
     if last_offset is None:
         last_offset = next_offset - 1
     if last_offset < next_offset - 1 or last_offset < base_offset:

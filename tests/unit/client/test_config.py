@@ -7,7 +7,9 @@ import pytest
 from millbeck.client.admin import AdminConfig
 from millbeck.client.config import ClientConfig
 from millbeck.client.consumer import ConsumerConfig
+from millbeck.client.foreign_keys import ASKS_FOR_NOTHING, KNOWN, LIBRDKAFKA_SYNONYMS
 from millbeck.client.producer import ProducerConfig
+from millbeck.client.share import ShareConsumerConfig
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.options import Scope
 
@@ -57,16 +59,35 @@ def test_an_unknown_key_like_no_other_is_an_error() -> None:
         AdminConfig.parse(BOOTSTRAP | {"zzzzzz": "1"})
 
 
-@pytest.mark.parametrize("name", ["linger.ms", "sasl.kerberos.service.name", "statistics.interval.ms"])
-def test_a_key_of_another_client_is_a_warning(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    AdminConfig.parse(BOOTSTRAP | {name: "1"})
-    assert f"configuration {name} has no effect here" in caplog.text
+def test_a_setting_of_another_kind_of_client_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    AdminConfig.parse(BOOTSTRAP | {"linger.ms": "1"})
+    assert "configuration linger.ms has no effect on this client, a admin" in caplog.text
 
 
-def test_librdkafka_s_word_for_a_setting_is_translated_in_the_warning(caplog: pytest.LogCaptureFixture) -> None:
-    config = ProducerConfig.parse(BOOTSTRAP | {"queue.buffering.max.ms": "50"})
-    assert config.linger_ms == 5
-    assert "use linger.ms" in caplog.text
+def test_librdkafka_s_word_for_a_setting_means_that_setting() -> None:
+    assert ProducerConfig.parse(BOOTSTRAP | {"queue.buffering.max.ms": "50"}).linger_ms == 50
+    with pytest.raises(InvalidConfig, match=r"queue\.buffering\.max\.ms and linger\.ms are two names"):
+        ProducerConfig.parse(BOOTSTRAP | {"queue.buffering.max.ms": "50", "linger.ms": "5"})
+
+
+def test_a_setting_that_is_not_available_is_refused_unless_it_asks_for_what_happens_anyway() -> None:
+    for name, values in ASKS_FOR_NOTHING.items():
+        for value in values:
+            ConsumerConfig.parse(BOOTSTRAP | {name: value})
+    for name in ("sasl.kerberos.service.name", "statistics.interval.ms", "enable.metrics.push", "client.dns.lookup"):
+        with pytest.raises(InvalidConfig, match=rf"{name}=.* is not available here: "):
+            ConsumerConfig.parse(BOOTSTRAP | {name: "true"})
+
+
+@pytest.mark.parametrize("section", [ProducerConfig, ConsumerConfig, AdminConfig, ShareConsumerConfig])
+def test_every_setting_that_another_client_has_is_honoured_or_refused(section: type[ClientConfig]) -> None:
+    declared = {known.name for known in section.options}
+    elsewhere = {
+        known.name for other in (ProducerConfig, ConsumerConfig, ShareConsumerConfig) for known in other.options
+    }
+    for name in sorted(KNOWN - declared - elsewhere - set(LIBRDKAFKA_SYNONYMS)):
+        with pytest.raises(InvalidConfig, match=rf"^{name}="):
+            section.parse(BOOTSTRAP | {name: "something-else"})
 
 
 @pytest.mark.parametrize(

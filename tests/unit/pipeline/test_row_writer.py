@@ -50,7 +50,9 @@ class FakeProducer:
     async def put(self, partition: TopicPartition, payload: bytes, record_count: int) -> None:
         if self.error is not None:
             raise self.error
-        self.sent.setdefault(partition, []).append(read_records(payload, 0, record_count, 0, 0, -1))
+        self.sent.setdefault(partition, []).append(
+            cast("list[Record]", read_records(payload, 0, record_count, 0, 0, -1))
+        )
 
     async def finish(self) -> dict[TopicPartition, tuple[int, int]]:
         return {partition: (sum(map(len, batches)), -1) for partition, batches in self.sent.items()}

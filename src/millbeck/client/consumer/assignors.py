@@ -13,12 +13,12 @@ from struct import Struct
 from struct import error as StructError  # noqa: N812
 from typing import Final, Protocol
 
+from millbeck.client.classic_member import NO_GENERATION
 from millbeck.client.consumer.sticky import balanced
 from millbeck.kernel.ids import TopicPartition
 
 Assignment = dict[str, list[TopicPartition]]
 
-NO_GENERATION: Final = -1
 _INT32: Final = Struct(">i")
 _INT16: Final = Struct(">h")
 

@@ -19,9 +19,9 @@ from typing import Final
 
 from millbeck.client.cluster import COORDINATOR, Cluster
 from millbeck.client.consumer.config import ConsumerConfig
-from millbeck.client.consumer.idle_check import IdleCheck
 from millbeck.client.consumer.membership import JoinResult
 from millbeck.client.errors import Disconnected, RequestTimeout, heartbeat_error
+from millbeck.client.idle_check import IdleCheck
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import (
     ApiError,

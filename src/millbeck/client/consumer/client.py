@@ -156,11 +156,15 @@ class Consumer(LoopBound, Generic[K, V]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if error is not None and self._run is not None:
-            # The program did not finish the record at hand: it is not committed.
+        if error is not None:
+            self.give_back()
+        await self.close()
+
+    def give_back(self) -> None:
+        """The program did not finish the record that ``async for`` gave it: it is not committed, and read again."""
+        if self._run is not None:
             self._run.end(repeats_current=True)
             self._run = None
-        await self.close()
 
     # assignment and subscription
 
@@ -391,11 +395,9 @@ class Consumer(LoopBound, Generic[K, V]):
         self._enter()
         is_plain = self._decoder.is_plain
         while True:
-            self._end_run()
-            run = await self._take_when_there(self._take_run, math.inf)
+            run = await self.next_run()
             if run is None:
                 return
-            self._run = run
             if is_plain:
                 for record in run:
                     run.current = record
@@ -403,9 +405,13 @@ class Consumer(LoopBound, Generic[K, V]):
             else:
                 for record in run:
                     run.current = record
-                    yield self._decoded(run, record)
-            if self._run is run:
-                self._run = None
+                    yield self.decoded(run, record)
+
+    async def next_run(self) -> RecordRun | None:
+        """The records that ``async for`` gives next, some of one partition; None when the consumer is closed."""
+        self._end_run()
+        self._run = await self._take_when_there(self._take_run, math.inf)
+        return self._run
 
     async def _take_when_there(self, take: Callable[[], T | None], timeout_s: float) -> T | None:
         """Wait until ``take`` returns a result; None after ``timeout_s``, or when the consumer closes."""
@@ -454,7 +460,8 @@ class Consumer(LoopBound, Generic[K, V]):
                 return RecordRun(state, records, start_offset)
         return None
 
-    def _decoded(self, run: RecordRun, record: Record) -> Record[K, V]:
+    def decoded(self, run: RecordRun, record: Record) -> Record[K, V]:
+        """A record of a run as the program gets it."""
         try:
             return cast("Record[K, V]", self._decoder.decode(record))
         except DeserializationFailed:

@@ -218,6 +218,11 @@ class ConsumerConfig(DecodingConfig):
     )
 
     @property
+    def rebalance_timeout_ms(self) -> int:
+        """How long this member may take to join again."""
+        return self.max_poll_interval_ms
+
+    @property
     def is_broker_assigning(self) -> bool:
         """Whether the broker assigns partitions (KIP-848)."""
         return self.group_protocol.lower() == "consumer"

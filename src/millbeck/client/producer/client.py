@@ -278,6 +278,11 @@ class Producer(LoopBound, Generic[K, V]):
         if is_news:
             self._sender.wake()
 
+    @property
+    def buffered_bytes(self) -> int:
+        """What the records that are not acknowledged yet take of ``buffer.memory``."""
+        return self._accumulator.used_bytes
+
     def partitions_without_leader(self) -> list[TopicPartition]:
         """The partitions with records to send that have no leader now. The others are written meanwhile."""
         self._enter()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from millbeck.client.consumer.commits import CommittedOffset
 from millbeck.client.producer.batch import RecordFuture, RecordMetadata
@@ -84,7 +84,7 @@ class Transaction(Generic[K, V]):
 
     async def send_offsets(
         self,
-        consumer: Consumer[object, object],
+        consumer: Consumer[Any, Any],
         offsets: Mapping[TopicPartition, int | CommittedOffset] | None = None,
     ) -> None:
         """Commit the positions of ``consumer``, or these offsets, as part of the transaction.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Generic
-
-from millbeck.records.typevars import K, V
+from typing import Any, Final
 
 Header = tuple[str, bytes | None]
 """A header's name and value. Bytes of a name that are not UTF-8 are kept as surrogate escapes."""
@@ -27,13 +25,20 @@ class RecordSource:
         self.timestamp_type: Final = timestamp_type
         """The timestamp type: 0 CreateTime, 1 LogAppendTime."""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return RecordSource, (self.topic, self.partition, self.leader_epoch, self.timestamp_type)
+
 
 NOWHERE: Final = RecordSource("", -1)
 """The source of a record that was not read from a topic."""
 
 
-class Record(Generic[K, V]):
-    """One record; it does not change. Headers keep their order and duplicates."""
+class Record:
+    """One record; it does not change. Headers keep their order and duplicates.
+
+    Its key and value are bytes, or what a client's deserializers made of them: programs see it as generic, as
+    `millbeck.records.record` declares. It is not generic itself, since instances would get a ``__dict__`` for that.
+    """
 
     __slots__ = ("headers", "key", "offset", "source", "timestamp", "value")
 
@@ -41,8 +46,8 @@ class Record(Generic[K, V]):
         self,
         offset: int,
         timestamp: int,
-        key: K | None,
-        value: V | None,
+        key: object,
+        value: object,
         headers: tuple[Header, ...] = (),
         source: RecordSource = NOWHERE,
     ) -> None:
@@ -52,6 +57,10 @@ class Record(Generic[K, V]):
         self.value: Final = value
         self.headers: Final = headers
         self.source: Final = source
+
+    @classmethod
+    def __class_getitem__(cls, types: object) -> object:
+        return cls
 
     @property
     def topic(self) -> str:
@@ -86,5 +95,44 @@ class Record(Generic[K, V]):
     def __hash__(self) -> int:
         return hash((self.offset, self.timestamp, self.key, self.value))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return Record, (self.offset, self.timestamp, self.key, self.value, self.headers, self.source)
+
     def __repr__(self) -> str:
         return f"Record({self.offset}, {self.timestamp}, {self.key!r}, {self.value!r}, {self.headers!r})"
+
+
+def _make_read_only(kind: Any) -> None:
+    """What the compiler does for attributes that are final: no assignment after the constructor."""
+    set_offset = kind.offset.__set__
+    set_timestamp = kind.timestamp.__set__
+    set_key = kind.key.__set__
+    set_value = kind.value.__set__
+    set_headers = kind.headers.__set__
+    set_source = kind.source.__set__
+
+    def init(
+        self: Any,
+        offset: int,
+        timestamp: int,
+        key: Any,
+        value: Any,
+        headers: tuple[Header, ...] = (),
+        source: RecordSource = NOWHERE,
+    ) -> None:
+        set_offset(self, offset)
+        set_timestamp(self, timestamp)
+        set_key(self, key)
+        set_value(self, value)
+        set_headers(self, headers)
+        set_source(self, source)
+
+    def refuse(self: Any, name: str, value: Any) -> None:
+        raise AttributeError(f"a record does not change: {name}")
+
+    kind.__init__ = init
+    kind.__setattr__ = refuse
+
+
+if __file__.endswith(".py"):
+    _make_read_only(Record)

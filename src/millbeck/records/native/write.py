@@ -6,7 +6,7 @@ header values are copied only once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from millbeck.records.native.record import Header, Record
 from millbeck.records.native.varints import encode, size_of
@@ -109,7 +109,9 @@ def encode_records(records: list[Record], base_offset: i64, base_timestamp: i64)
             raise ValueError(f"record offset {offset} comes after {next_offset - 1}")
         if timestamp > max_timestamp:
             max_timestamp = timestamp
-        _append(pieces, offset - base_offset, timestamp - base_timestamp, record.key, record.value, record.headers)
+        key = cast("bytes | None", record.key)
+        value = cast("bytes | None", record.value)
+        _append(pieces, offset - base_offset, timestamp - base_timestamp, key, value, record.headers)
         next_offset = offset + 1
     return b"".join(pieces), next_offset, max_timestamp
 

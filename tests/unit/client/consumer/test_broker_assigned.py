@@ -198,6 +198,22 @@ def test_a_program_that_does_not_poll_leaves() -> None:
     simulate(scenario)
 
 
+def test_leaving_for_lack_of_polls_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        coordinator = Coordinator(cluster)
+        async with open_consumer(cluster, max_poll_interval_ms=5000) as consumer:
+            consumer.subscribe(["a"])
+            await poll_until(consumer, [A0, A1])
+            request_count = len(coordinator.requests)
+            await asyncio.sleep(60)
+            assert [record.message for record in caplog.records if "left group" in record.message] == [
+                "left group g: no poll within max.poll.interval.ms"
+            ]
+            assert sum(request.member_epoch == -1 for request in coordinator.requests[request_count:]) == 1
+
+    simulate(scenario)
+
+
 def test_commits_carry_the_member_s_epoch() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         coordinator = Coordinator(cluster)

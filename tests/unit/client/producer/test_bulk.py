@@ -13,8 +13,8 @@ from millbeck.client.producer.shared_transaction import TransactionHandle
 from millbeck.kernel.errors import InvalidTxnState, MessageTooLarge, NotLeaderOrFollower, UnknownTopicOrPartition
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records.batch import read_header
+from millbeck.records.native.record import Record
 from millbeck.records.native.write import encode_records
-from millbeck.records.record import Record
 from millbeck.wire.messages.produce import ProduceRequest
 from millbeck.wire.messages.transactions import InitProducerIdRequest
 from tests.unit.client.fake_cluster import CLOSE, FakeBroker, FakeCluster, produce_error, simulate

@@ -268,3 +268,50 @@ def test_a_prepared_state_is_text_and_back() -> None:
     assert str(PreparedState(12, 3)) == "12:3"
     with pytest.raises(ValueError, match="producer id:epoch"):
         PreparedState.parse("12")
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_transaction_as_a_block_commits_at_its_end_and_aborts_on_an_exception(version: int) -> None:
+    async def scenario(environment: Environment) -> None:
+        async with producer(environment) as one:
+            async with one.transaction() as transaction:
+                assert (await transaction.send("t", b"kept", partition=0)).partition == 0
+                transaction.send_nowait("t", b"kept too", partition=0)
+            with pytest.raises(ZeroDivisionError):  # noqa: PT012
+                async with one.transaction() as transaction:
+                    await transaction.send("t", b"dropped", partition=0)
+                    raise ZeroDivisionError
+            with pytest.raises(asyncio.CancelledError):  # noqa: PT012
+                async with one.transaction() as transaction:
+                    await transaction.send("t", b"cancelled", partition=0)
+                    raise asyncio.CancelledError
+            async with one.transaction() as transaction:
+                await transaction.send("t", b"last", partition=0)
+        assert await read(environment) == [b"kept", b"kept too", b"last"]
+
+    in_world(scenario, version)
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_the_positions_of_a_consumer_are_part_of_the_transaction(version: int) -> None:
+    async def scenario(environment: Environment) -> None:
+        place = TopicPartition("t", 1)
+        async with producer(environment) as one:
+            async with one.transaction() as transaction:
+                for number in range(5):
+                    await transaction.send("t", b"%d" % number, partition=1)
+            settings = {**HERE, "group.id": "g", "isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+            async with Consumer(settings, enable_auto_commit=False, environment=environment) as consumer:
+                consumer.assign([place])
+                async for record in consumer:
+                    async with one.transaction() as transaction:
+                        await transaction.send("t", record.value, partition=0)
+                        await transaction.send_offsets(consumer)
+                    if record.offset == 2:
+                        break
+                found = (await consumer.committed([place]))[place]
+                assert found is not None
+                assert found.offset == 3
+        assert await read(environment) == [b"0", b"1", b"2"]
+
+    in_world(scenario, version)

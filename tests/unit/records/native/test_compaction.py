@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -32,11 +33,11 @@ def made(entries: list[tuple[int, int, bytes | None, bytes | None]]) -> list[Rec
 
 
 def encoded(given: list[Record]) -> bytes:
-    return encode_records(given, BASE_OFFSET, BASE_TIMESTAMP)[0]
+    return encode_records(cast("list[Any]", given), BASE_OFFSET, BASE_TIMESTAMP)[0]
 
 
 def read(payload: bytes, count: int, base_timestamp: int = BASE_TIMESTAMP) -> list[Record]:
-    return read_records(payload, 0, count, BASE_OFFSET, base_timestamp, -1)
+    return cast("list[Record]", read_records(payload, 0, count, BASE_OFFSET, base_timestamp, -1))
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -9,7 +9,7 @@ from collections.abc import Callable
 class IdleCheck:
     """The check; every poll counts, and every further record of ``async for``."""
 
-    def __init__(self, limit_ms: int) -> None:
+    def __init__(self, limit_ms: float) -> None:
         self.record_at_hand: Callable[[], object] = lambda: None
         """The last record that ``async for`` returned."""
         self._limit_s = limit_ms / 1000

@@ -1,0 +1,209 @@
+"""The synchronous `Consumer`: a member of its group while the program works, since its loop is another thread's."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar, cast
+
+from millbeck.client.config import Value
+from millbeck.client.consumer import CommittedOffset, ConsumerConfig, OffsetAndTimestamp
+from millbeck.client.consumer import Consumer as AsyncConsumer
+from millbeck.client.consumer.client import GroupMetadata
+from millbeck.client.consumer.decoding import ConsumerInterceptor
+from millbeck.client.consumer.listener import Callbacks, Partitions, RebalanceCallback, RebalanceListener
+from millbeck.client.serialization import Deserializer
+from millbeck.client.sync.background import Background
+from millbeck.host.loop_thread import Caller
+from millbeck.kernel.environment import Environment
+from millbeck.kernel.ids import TopicPartition
+from millbeck.records.record import Record
+from millbeck.records.typevars import K, V
+
+T = TypeVar("T")
+
+
+class _InCallersThread(RebalanceListener):
+    """Runs the program's listener in the thread that polls, or closes."""
+
+    def __init__(self, listener: RebalanceListener) -> None:
+        self._listener = listener
+        self.caller: Caller | None = None
+
+    def on_assigned(self, partitions: Partitions) -> Awaitable[None] | None:
+        return self._ask(lambda: self._listener.on_assigned(partitions))
+
+    def on_revoked(self, partitions: Partitions) -> Awaitable[None] | None:
+        return self._ask(lambda: self._listener.on_revoked(partitions))
+
+    def on_lost(self, partitions: Partitions) -> Awaitable[None] | None:
+        return self._ask(lambda: self._listener.on_lost(partitions))
+
+    def _ask(self, function: Callable[[], Awaitable[None] | None]) -> Awaitable[None] | None:
+        return cast("Awaitable[None]", self.caller.run(function)) if self.caller is not None else function()
+
+
+class Consumer(Background, Generic[K, V]):
+    """One thread polls at a time; the other methods may be called from any."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, Value] | ConsumerConfig | None = None,
+        *,
+        key_deserializer: Deserializer[K] | None = None,
+        value_deserializer: Deserializer[V] | None = None,
+        interceptors: Sequence[ConsumerInterceptor] = (),
+        environment: Environment | None = None,
+        **named: Value,
+    ) -> None:
+        self._consumer: AsyncConsumer[K, V] = AsyncConsumer(
+            settings,
+            key_deserializer=key_deserializer,
+            value_deserializer=value_deserializer,
+            interceptors=interceptors,
+            environment=environment,
+            **named,
+        )
+        super().__init__()
+        self.config = self._consumer.config
+        self._listener = _InCallersThread(RebalanceListener())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is not None and not self._is_closed and self._thread is not None:
+            self._call_plain(self._consumer.give_back)
+        self.close()
+
+    # what it reads
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        wanted = list(partitions)
+        self._call_plain(lambda: self._consumer.assign(wanted))
+
+    def subscribe(
+        self,
+        topics: Iterable[str] = (),
+        *,
+        pattern: str | None = None,
+        listener: RebalanceListener | None = None,
+        on_assigned: RebalanceCallback | None = None,
+        on_revoked: RebalanceCallback | None = None,
+        on_lost: RebalanceCallback | None = None,
+    ) -> None:
+        """As the asynchronous one. The callbacks are plain functions; they run in the thread that polls."""
+        self._listener = _InCallersThread(listener or Callbacks(on_assigned, on_revoked, on_lost))
+        self._call_plain(lambda: self._consumer.subscribe(topics, pattern=pattern, listener=self._listener))
+
+    def unsubscribe(self) -> None:
+        self._call_attended(self._consumer.unsubscribe)
+
+    @property
+    def assignment(self) -> Partitions:
+        return self._consumer.assignment
+
+    @property
+    def subscription(self) -> list[str]:
+        return self._consumer.subscription
+
+    @property
+    def paused(self) -> Partitions:
+        return self._consumer.paused
+
+    # records
+
+    def poll(
+        self, *, timeout_s: float = 1.0, max_records: int | None = None
+    ) -> dict[TopicPartition, list[Record[K, V]]]:
+        """Records by partition as soon as there are some; none after ``timeout_s``."""
+        return self._call_attended(lambda: self._consumer.poll(timeout_s=timeout_s, max_records=max_records))
+
+    def __iter__(self) -> Iterator[Record[K, V]]:
+        """All records, one by one, until the consumer is closed."""
+        while True:
+            run = self._call_attended(self._consumer.next_run)
+            if run is None:
+                return
+            for record in run:
+                run.current = record
+                yield self._consumer.decoded(run, record)
+
+    def _call_attended(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Like `_call`; the program's listener runs in this thread meanwhile."""
+
+        async def attended(caller: Caller) -> T:
+            self._listener.caller = caller
+            try:
+                return await work()
+            finally:
+                self._listener.caller = None
+
+        return self._call_with(attended)
+
+    # positions
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        self._call_plain(lambda: self._consumer.seek(partition, offset))
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        self._call_plain(lambda: self._consumer.seek_to_beginning(*partitions))
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        self._call_plain(lambda: self._consumer.seek_to_end(*partitions))
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        self._call_plain(lambda: self._consumer.pause(*partitions))
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        self._call_plain(lambda: self._consumer.resume(*partitions))
+
+    def position(self, partition: TopicPartition, *, timeout_s: float | None = None) -> int:
+        return self._call(lambda: self._consumer.position(partition, timeout_s=timeout_s))
+
+    def lag(self, partition: TopicPartition) -> int | None:
+        return self._call_plain(lambda: self._consumer.lag(partition))
+
+    def offsets_for_times(
+        self, timestamps: Mapping[TopicPartition, int], *, timeout_s: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        return self._call(lambda: self._consumer.offsets_for_times(timestamps, timeout_s=timeout_s))
+
+    def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], *, timeout_s: float | None = None
+    ) -> dict[TopicPartition, int]:
+        return self._call(lambda: self._consumer.beginning_offsets(partitions, timeout_s=timeout_s))
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], *, timeout_s: float | None = None
+    ) -> dict[TopicPartition, int]:
+        return self._call(lambda: self._consumer.end_offsets(partitions, timeout_s=timeout_s))
+
+    # committing
+
+    def commit(
+        self, offsets: Mapping[TopicPartition, int | CommittedOffset] | None = None, *, timeout_s: float | None = None
+    ) -> None:
+        self._call(lambda: self._consumer.commit(offsets, timeout_s=timeout_s))
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], *, timeout_s: float | None = None
+    ) -> dict[TopicPartition, CommittedOffset | None]:
+        return self._call(lambda: self._consumer.committed(partitions, timeout_s=timeout_s))
+
+    def consumed(self) -> dict[TopicPartition, CommittedOffset]:
+        return self._call_plain(self._consumer.consumed)
+
+    def group_metadata(self) -> GroupMetadata:
+        return self._call_plain(self._consumer.group_metadata)
+
+    def close(self) -> None:
+        """Commit if auto-commit is enabled, leave the group, and end the thread."""
+
+        async def work(caller: Caller) -> None:
+            self._listener.caller = caller
+            await self._consumer.close()
+
+        self._close_with(work)
