@@ -256,6 +256,12 @@ REFUSED: dict[str, tuple[Any, Any, str, str]] = {
         "PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL",
         "#/patternProperties/^x",
     ),
+    "a pattern beside another": (
+        {"type": "object", "patternProperties": {"^y": STRING}},
+        {"type": "object", "patternProperties": {"^x": INTEGER}},
+        "PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
+        "#/patternProperties/^y",
+    ),
     "names are bounded": (
         {"type": "object", "propertyNames": {"maxLength": 1}},
         opened(),
@@ -424,6 +430,20 @@ def test_the_message_names_the_rule_the_place_and_the_remedy() -> None:
     assert str(problem).startswith("{errorType:'PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL', description:'the property b")
     assert "additionalProperties: false" in problem.sentence
     assert problem.path == "#/properties/b"
+
+
+def test_what_was_taken_for_compatible_on_the_way_is_looked_at_again() -> None:
+    """The first alternative fails on p, and while p was compared q counted as compatible; the second has only q."""
+
+    def root(number: Any, *alternatives: dict[str, Any]) -> dict[str, Any]:
+        p, q = {"$ref": "#/definitions/p"}, {"$ref": "#/definitions/q"}
+        held = {"p": closed(q=q, n=number), "q": closed(p=p)}
+        return {"anyOf": list(alternatives), "definitions": held}
+
+    p, q = {"$ref": "#/definitions/p"}, {"$ref": "#/definitions/q"}
+    new = root(STRING, closed(u=p, v={}), closed(u={}, v=q))
+    assert [each.kind for each in reading(new, root(INTEGER, closed(u=p, v=q)))] != []
+    assert reading(root(INTEGER, closed(u=p, v={}), closed(u={}, v=q)), root(INTEGER, closed(u=p, v=q))) == []
 
 
 def test_levels_compare_in_their_directions() -> None:
