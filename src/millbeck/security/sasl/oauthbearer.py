@@ -26,6 +26,8 @@ from millbeck.security.sasl.exchange import (
 )
 
 INVALID_TOKEN: Final = '{"status":"invalid_token"}'
+EXTENSIONS_MAX: Final = 100
+"""Far more than clients send. A message of half a megabyte could have a hundred thousand."""
 _SEPARATOR: Final = "\x01"
 _AUTH: Final = "auth"
 _SCHEME: Final = "bearer"
@@ -58,6 +60,8 @@ def check_extensions(extensions: Mapping[str, str]) -> None:
 
 def parse_client_first(data: bytes) -> ClientFirst:
     """Parse the client's first message. Raises `InvalidToken`."""
+    if data.count(_SEPARATOR.encode()) > EXTENSIONS_MAX:
+        raise InvalidToken(f"Invalid OAUTHBEARER client first message: more than {EXTENSIONS_MAX} values")
     try:
         text = data.decode()
     except UnicodeDecodeError:
