@@ -61,6 +61,7 @@ ROOMS = {
     "quotas": 2,
     "config": 1,
     "local_topics": 1,
+    "seams": 1,
     "loop": 0,
 }
 """The same inside ``server``: its packages and the modules at its top."""

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from millbeck.controller import eligible_leaders
 from millbeck.controller.config_rules import ConfigRules
+from millbeck.controller.policies import NO_POLICIES, Policies
 from millbeck.controller.result import RECORD_COUNT_MAX, Result, Steps
 from millbeck.kernel.errors import (
     ApiError,
@@ -46,8 +47,9 @@ class AlterConfigOp(IntEnum):
 class ConfigurationControl:
     """AlterConfigs and IncrementalAlterConfigs."""
 
-    def __init__(self, rules: ConfigRules) -> None:
+    def __init__(self, rules: ConfigRules, policies: Policies = NO_POLICIES) -> None:
         self._rules = rules
+        self._policies = policies
 
     def alter(self, image: MetadataImage, request: AlterConfigsRequest) -> Steps[Result[AlterConfigsResponse]]:
         """Replace the options of each resource: those that are not in the request are deleted."""
@@ -96,7 +98,11 @@ class ConfigurationControl:
                 if counts[resource] > 1:
                     raise InvalidRequest("Each resource must appear at most once.")
                 changes = options_of(image, resource, one)
-                records += self._records_for(image, resource, changes)
+                made = self._records_for(image, resource, changes)
+                # Those that AlterConfigs deletes by leaving them out are not shown, as in Kafka.
+                named = {config.name: changes[config.name] for config in one.configs}
+                self._policies.check_configs(ResourceType(resource.type).name, resource.name, named)
+                records += made
                 errors[resource] = None
             except ApiError as error:
                 errors[resource] = error

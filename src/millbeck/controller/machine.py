@@ -36,6 +36,7 @@ from millbeck.controller.features import QuorumFeatures
 from millbeck.controller.nodes import NodeRegistration
 from millbeck.controller.options import ControllerOptions
 from millbeck.controller.periodic_tasks import PeriodicTasks
+from millbeck.controller.policies import NO_POLICIES, Policies
 from millbeck.controller.producer_ids import ProducerIdBlock
 from millbeck.controller.result import Result, Steps
 from millbeck.controller.topics import TopicControl
@@ -99,13 +100,20 @@ class Controller:
     Decisions that may affect thousands of partitions are `Steps`.
     """
 
-    def __init__(self, *, options: ControllerOptions, rules: ConfigRules, randomness: Randomness) -> None:
+    def __init__(
+        self,
+        *,
+        options: ControllerOptions,
+        rules: ConfigRules,
+        randomness: Randomness,
+        policies: Policies = NO_POLICIES,
+    ) -> None:
         self._rules = rules
         self._randomness = randomness
         self._brokers = BrokerLifecycle(options, rules)
         self._periodic_tasks = PeriodicTasks(options, rules, self._brokers)
-        self._topics = TopicControl(options, rules)
-        self._configs = ConfigurationControl(rules)
+        self._topics = TopicControl(options, rules, policies)
+        self._configs = ConfigurationControl(rules, policies)
         self.tokens = DelegationTokenControl(options.tokens)
 
     def create_topics(

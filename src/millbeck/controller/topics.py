@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from millbeck.controller.config_rules import ConfigRules
 from millbeck.controller.options import ControllerOptions
 from millbeck.controller.placement import check_assignment, new_partition, place
+from millbeck.controller.policies import NO_POLICIES, Policies, TopicRequest
 from millbeck.controller.result import RECORD_COUNT_MAX, RECORDS_AT_ONCE, Result, Steps
 from millbeck.kernel.environment import Randomness
 from millbeck.kernel.errors import (
@@ -44,9 +45,10 @@ from millbeck.wire.messages.topics import (
 class TopicControl:
     """Creates and deletes topics."""
 
-    def __init__(self, options: ControllerOptions, rules: ConfigRules) -> None:
+    def __init__(self, options: ControllerOptions, rules: ConfigRules, policies: Policies = NO_POLICIES) -> None:
         self._options = options
         self._rules = rules
+        self._policies = policies
 
     def create(
         self,
@@ -141,6 +143,7 @@ class TopicControl:
         resource = ConfigResource(ResourceType.TOPIC, topic.name)
         self._rules.check(resource, options, list(options))
         partitions = yield from self._partitions_of(image, topic, randomness)
+        self._policies.check_topic(_policy_request(topic, options, partitions))
         topic_id = randomness.uuid()
         records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
         records += [
@@ -207,6 +210,19 @@ class TopicControl:
         if topic is None:
             raise UnknownTopicId
         return topic
+
+
+def _policy_request(
+    topic: CreatableTopic, options: Mapping[str, str], partitions: list[PartitionRegistration]
+) -> TopicRequest:
+    is_assigned = bool(topic.assignments)
+    return TopicRequest(
+        name=topic.name,
+        partition_count=None if is_assigned else len(partitions),
+        replication_factor=None if is_assigned else len(partitions[0].replicas),
+        assignments=dict(enumerate(each.replicas for each in partitions)) if is_assigned else None,
+        configs=options,
+    )
 
 
 _TOO_MUCH = "Unable to perform excessively large batch operation."

@@ -7,6 +7,7 @@ context of its package: `replicas.context`, `transactions.context`, `share.conte
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol, TypeVar, TypeVarTuple
 
@@ -67,6 +68,8 @@ class NodeContext:
         self.default_texts = config.option_set.default_texts()
         self.topics = LocalTopics()
         self.unexpected_errors = 0
+        self.seam_failures: Counter[str] = Counter()
+        """Exceptions of a deployment's own code, by the setting that names it."""
         self.audit: AuditTrail | None = None
         """Where logins, denials and changes are reported; None: nowhere."""
         self.isolation = Isolation(self._count_unexpected)

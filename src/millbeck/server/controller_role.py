@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Sequence
 from typing import Final
 
 from millbeck.controller.config_rules import OptionRules
 from millbeck.controller.machine import Controller
 from millbeck.controller.options import ControllerOptions, TokenOptions
-from millbeck.kernel.errors import ApiError, UnsupportedVersion, from_code
+from millbeck.controller.policies import NO_POLICIES, AlterConfigPolicy, CreateTopicPolicy, Policies
+from millbeck.controller.topic_bounds import NAME as TOPIC_BOUNDS
+from millbeck.controller.topic_bounds import TopicBounds
+from millbeck.kernel.errors import ApiError, InvalidConfig, UnsupportedVersion, from_code
 from millbeck.metadata.features import CONTROLLER_REGISTRATION_FROM
 from millbeck.metadata.image import Endpoint
 from millbeck.server.broker import Broker
 from millbeck.server.config.checks import ConfigChecks
+from millbeck.server.config.sections.topics import TopicDefaultOptions, TopicPolicyOptions
 from millbeck.server.metadata.active_controller import ActiveController
 from millbeck.server.metadata.channels import ControllerChannels
+from millbeck.server.seams import load_seam
 from millbeck.storage.config import TOPIC_OPTIONS
 from millbeck.wire.messages.nodes import (
     ControllerRegistrationRequest,
@@ -29,6 +35,51 @@ REGISTRATION_SECONDS_MAX: Final = 30.0
 RETRY_SECONDS: Final = 1.0
 
 log = logging.getLogger(__name__)
+
+
+def make_policies(broker: Broker) -> Policies:
+    """The policies that the settings name. Raises `InvalidConfig`."""
+    config = broker.config
+    if not config.is_controller:
+        return NO_POLICIES
+    create, alter = (
+        TopicDefaultOptions.create_topic_policy_class_name,
+        TopicDefaultOptions.alter_config_policy_class_name,
+    )
+    create_name = config.topic_defaults.create_topic_policy_class_name
+    alter_name = config.topic_defaults.alter_config_policy_class_name
+    create_topic: CreateTopicPolicy | None = None
+    if create_name == TOPIC_BOUNDS:
+        options = config.topic_policy
+        _check_pattern(options.name_pattern)
+        create_topic = TopicBounds(
+            name_pattern=options.name_pattern,
+            replication_factor_min=options.replication_factor_min,
+            partitions_min=options.partitions_min,
+            partitions_max=options.partitions_max,
+        )
+    elif create_name:
+        create_topic = load_seam(
+            "millbeck.create_topic_policy", create.name, create_name, config.texts, method="validate"
+        )
+    alter_config: AlterConfigPolicy | None = None
+    if alter_name:
+        alter_config = load_seam(
+            "millbeck.alter_config_policy", alter.name, alter_name, config.texts, method="validate"
+        )
+
+    def failed(setting: str, error: Exception) -> None:
+        broker.seam_failures[setting] += 1
+        broker.report(error, f"the policy of {setting}")
+
+    return Policies(create_topic, alter_config, on_failure=failed)
+
+
+def _check_pattern(pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise InvalidConfig(f"{TopicPolicyOptions.name_pattern.name}: {error}") from error
 
 
 def make_controller(broker: Broker) -> Controller:
@@ -59,6 +110,7 @@ def make_controller(broker: Broker) -> Controller:
             checks=(ConfigChecks(config.texts).check,),
             isolation=broker.isolation,
         ),
+        policies=make_policies(broker),
         randomness=broker.environment.randomness,
     )
 

@@ -39,7 +39,7 @@ from millbeck.server.config.sections.share_groups import (
 )
 from millbeck.server.config.sections.sockets import SocketOptions
 from millbeck.server.config.sections.tls import SslOptions, TlsReloadOptions
-from millbeck.server.config.sections.topics import TopicDefaultOptions
+from millbeck.server.config.sections.topics import TopicDefaultOptions, TopicPolicyOptions
 from millbeck.server.config.sections.transactions import TransactionOptions, TransactionTopicOptions
 
 LISTENER_PREFIX: Final = re.compile(r"listener\.name\.(?P<listener>[^.]+)\.(?P<rest>.+)")
@@ -105,6 +105,7 @@ BROKER_OPTIONS: Final = BrokerOptionSet(
     SocketOptions,
     EventLoopOptions,
     TopicDefaultOptions,
+    TopicPolicyOptions,
     FetchOptions,
     LogDefaultOptions,
     LogUpkeepOptions,

@@ -47,7 +47,7 @@ from millbeck.server.config.sections.security import AuthorizerOptions, Delegati
 from millbeck.server.config.sections.share_groups import ShareCoordinatorOptions
 from millbeck.server.config.sections.sockets import SocketOptions
 from millbeck.server.config.sections.tls import SslOptions, TlsReloadOptions
-from millbeck.server.config.sections.topics import TopicDefaultOptions
+from millbeck.server.config.sections.topics import TopicDefaultOptions, TopicPolicyOptions
 from millbeck.server.config.sections.transactions import TransactionOptions, TransactionTopicOptions
 
 NODE_ID = "node.id"
@@ -77,6 +77,7 @@ class NodeConfig:
         self.node = NodeOptions.resolve(layers)
         self.listener = ListenerOptions.resolve(layers)
         self.topic_defaults = TopicDefaultOptions.resolve(layers)
+        self.topic_policy = TopicPolicyOptions.resolve(layers)
         self.fetch = FetchOptions.resolve(layers)
         self.metadata_log = MetadataLogOptions.resolve(layers)
         self.quorum = QuorumOptions.resolve(layers)

@@ -36,7 +36,6 @@ def _is_unset(value: object) -> bool:
 
 
 _TIERED: Final = UnsupportedSetting(_is_unset, "tiered storage is not available in this release: use false")
-_POLICY: Final = UnsupportedSetting(_is_unset, "policies are not available in this release: remove it")
 REFUSED: Final = {
     "authorizer.class.name": UnsupportedSetting(
         lambda value: value in ("", *STANDARD_AUTHORIZERS),
@@ -45,8 +44,6 @@ REFUSED: Final = {
     "principal.builder.class": UnsupportedSetting(
         lambda value: value == DEFAULT_PRINCIPAL_BUILDER, "only the default is available in this release: remove it"
     ),
-    "create.topic.policy.class.name": _POLICY,
-    "alter.config.policy.class.name": _POLICY,
     "client.quota.callback.class": UnsupportedSetting(
         _is_unset, "callbacks are not available in this release: remove it"
     ),

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 
 def declare_permission_metrics(node: Node) -> None:
     _declare_audit_metrics(node)
+    failures = node.broker.seam_failures
+    node.registry.callback_counter(
+        "millbeck_seam_failures_total",
+        "Exceptions of a deployment's own code, by the setting that names it; each refused a request.",
+        ["setting"],
+        lambda: [((setting,), count) for setting, count in sorted(failures.items())],
+    )
     broker = node.broker
     authorizer = broker.authorizer
     if isinstance(authorizer, StandardAuthorizer):

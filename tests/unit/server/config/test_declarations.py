@@ -59,6 +59,10 @@ OURS = {
     "org.apache.kafka.sasl.oauthbearer.allowed.files": "a system property in Kafka",
     "millbeck.disconnect.on.revoke": "Kafka ends no session",
     "millbeck.hardened": "Kafka has no profile of settings",
+    "millbeck.topic.policy.name.pattern": "Kafka comes without a policy",
+    "millbeck.topic.policy.partitions.max": "see above",
+    "millbeck.topic.policy.partitions.min": "see above",
+    "millbeck.topic.policy.replication.factor.min": "see above",
     "millbeck.plain.verify": "Kafka has passwords of PLAIN in its JAAS configuration only",
 }
 DYNAMIC_ONLY = (

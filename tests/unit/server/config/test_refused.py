@@ -15,8 +15,6 @@ from millbeck.storage.config import TOPIC_OPTIONS
 NOT_AVAILABLE = {
     "authorizer.class.name": "com.example.Authorizer",
     "principal.builder.class": "com.example.Builder",
-    "create.topic.policy.class.name": "com.example.Policy",
-    "alter.config.policy.class.name": "com.example.Policy",
     "client.quota.callback.class": "com.example.Quotas",
     "max.connection.creation.rate": "10",
     "config.providers": "file",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millbeck.kernel.options import BOOLEAN, CLASS, INT, Importance, Section, at_least, option
+from millbeck.kernel.options import BOOLEAN, CLASS, INT, STRING, Importance, Section, at_least, option
 
 
 class TopicDefaultOptions(Section):
@@ -45,12 +45,46 @@ class TopicDefaultOptions(Section):
         CLASS,
         None,
         importance=Importance.LOW,
-        doc="The class of a policy that validates new topics. Not available in this release: it must not be set.",
+        doc="The policy that new topics must satisfy: TopicBounds, with the settings millbeck.topic.policy.*, or the "
+        "name of an entry point in the group millbeck.create_topic_policy. Set it on controllers.",
     )
     alter_config_policy_class_name = option(
         "alter.config.policy.class.name",
         CLASS,
         None,
         importance=Importance.LOW,
-        doc="The class of a policy that validates config changes. Not available in this release: it must not be set.",
+        doc="The policy that changes of configs must satisfy: the name of an entry point in the group "
+        "millbeck.alter_config_policy. Set it on controllers.",
+    )
+
+
+class TopicPolicyOptions(Section):
+    """Options of the policy TopicBounds."""
+
+    name_pattern = option(
+        "millbeck.topic.policy.name.pattern",
+        STRING,
+        "",
+        doc="A regular expression that the whole name of a new topic must match; empty: any name.",
+    )
+    replication_factor_min = option(
+        "millbeck.topic.policy.replication.factor.min",
+        INT,
+        1,
+        valid=at_least(1),
+        doc="The minimum replication factor of a new topic.",
+    )
+    partitions_min = option(
+        "millbeck.topic.policy.partitions.min",
+        INT,
+        1,
+        valid=at_least(1),
+        doc="The minimum number of partitions of a new topic.",
+    )
+    partitions_max = option(
+        "millbeck.topic.policy.partitions.max",
+        INT,
+        0,
+        valid=at_least(0),
+        doc="The maximum number of partitions of a new topic; 0: any number.",
     )

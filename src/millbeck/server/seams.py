@@ -1,0 +1,32 @@
+"""Load code of a deployment by the name in a setting: from entry points of installed packages.
+
+Only the node's own file names such code, never a dynamic config; a package declares it in its metadata:
+
+    [project.entry-points."millbeck.create_topic_policy"]
+    OurPolicy = "our_package.policies:OurPolicy"
+
+What the entry point names is called once at start, with the node's settings as a mapping, and returns the object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from typing import Any
+
+from millbeck.kernel.errors import InvalidConfig
+
+
+def load_seam(group: str, setting: str, name: str, settings: Mapping[str, str], *, method: str) -> Any:
+    """The object that an entry point makes; it must have that method. Raises `InvalidConfig` naming the setting."""
+    found = {each.name: each for each in entry_points(group=group)}
+    if name not in found:
+        known = f": {', '.join(sorted(found))}" if found else ", and none is"
+        raise InvalidConfig(f"{setting}: no installed package has an entry point {name} in the group {group}{known}")
+    try:
+        made = found[name].load()(dict(settings))
+    except Exception as error:
+        raise InvalidConfig(f"{setting}: {name} cannot be loaded: {type(error).__name__}: {error}") from error
+    if not callable(getattr(made, method, None)):
+        raise InvalidConfig(f"{setting}: what {name} makes has no method {method}")
+    return made
