@@ -1,18 +1,17 @@
 """Selection of the replica that a consumer should read from (KIP-392).
 
-``replica.selector.class`` names a selector by Kafka's class name. Only the leader selects, and only among in-sync
-replicas that have the requested offset.
+``replica.selector.class`` names a selector by Kafka's class name, in short or in full, or one of a deployment's own.
+Only the leader selects, and only among in-sync replicas that have the requested offset.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
-
-from millbeck.kernel.errors import InvalidConfig
 
 LEADER_SELECTOR: Final = "org.apache.kafka.common.replica.LeaderSelector"
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+_PACKAGE: Final = "org.apache.kafka.common.replica."
 
 
 class ReplicaView(NamedTuple):
@@ -43,12 +42,31 @@ class RackAwareSelector:
         return max(near, key=lambda replica: (replica.is_leader, replica.end_offset, -replica.lag_ms))
 
 
-def make_replica_selector(name: str | None) -> ReplicaSelector | None:
-    """The selector, or None where consumers read from the leader. Raises `InvalidConfig` for an unknown selector."""
-    if not name or name == LEADER_SELECTOR:
+class GuardedSelector:
+    """A deployment's own selector; where it fails, or chooses what was not offered, consumers read from the leader."""
+
+    def __init__(self, selector: ReplicaSelector, on_failure: Callable[[Exception], None]) -> None:
+        self._selector = selector
+        self._on_failure = on_failure
+
+    def select(self, rack: str, replicas: Sequence[ReplicaView]) -> ReplicaView | None:
+        try:
+            chosen = self._selector.select(rack, replicas)
+            if chosen is not None and chosen not in replicas:
+                raise ValueError("it chose a replica that was not offered")
+        except Exception as error:
+            self._on_failure(error)
+            return None
+        return chosen
+
+
+def make_replica_selector(
+    name: str | None, load: Callable[[str], ReplicaSelector], on_failure: Callable[[Exception], None]
+) -> ReplicaSelector | None:
+    """The selector, or None where consumers read from the leader. ``load`` finds a deployment's own, and raises
+    `InvalidConfig`; ``on_failure`` gets its exceptions."""
+    if not name or name in (LEADER_SELECTOR, LEADER_SELECTOR.removeprefix(_PACKAGE)):
         return None
-    if name == RACK_AWARE_SELECTOR:
+    if name in (RACK_AWARE_SELECTOR, RACK_AWARE_SELECTOR.removeprefix(_PACKAGE)):
         return RackAwareSelector()
-    raise InvalidConfig(
-        f"replica.selector.class: {name} is not supported; use {LEADER_SELECTOR} or {RACK_AWARE_SELECTOR}"
-    )
+    return GuardedSelector(load(name), on_failure)

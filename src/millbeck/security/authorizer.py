@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Protocol
 
@@ -119,6 +120,42 @@ class AllowAll:
 
     def authorize_any(self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType) -> bool:
         return True
+
+
+class GuardedAuthorizer:
+    """A deployment's own authorizer; where it fails, the answer is no."""
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+        self.on_failure: Callable[[Exception], None] | None = None
+
+    @property
+    def epoch(self) -> int:
+        try:
+            return int(self._authorizer.epoch)
+        except Exception as error:
+            self._failed(error)
+            return 0
+
+    def authorize(
+        self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, resource_name: str
+    ) -> bool:
+        try:
+            return self._authorizer.authorize(principal, host, operation, resource_type, resource_name) is True
+        except Exception as error:
+            self._failed(error)
+            return False
+
+    def authorize_any(self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType) -> bool:
+        try:
+            return self._authorizer.authorize_any(principal, host, operation, resource_type) is True
+        except Exception as error:
+            self._failed(error)
+            return False
+
+    def _failed(self, error: Exception) -> None:
+        if self.on_failure is not None:
+            self.on_failure(error)
 
 
 def authorized_operations(

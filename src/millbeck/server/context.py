@@ -88,6 +88,13 @@ class NodeContext:
         self._count_unexpected()
         log.error("%s", where, exc_info=error)
 
+    def seam_failed(self, setting: str, error: Exception) -> None:
+        """Count an exception of a deployment's own code, which ``setting`` names; the first one is logged whole, since
+        there may be one for each request."""
+        self.seam_failures[setting] += 1
+        if self.seam_failures[setting] == 1:
+            log.error("what %s names has failed; others are counted only", setting, exc_info=error)
+
     def _count_unexpected(self) -> None:
         self.unexpected_errors += 1
 

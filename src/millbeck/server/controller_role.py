@@ -68,11 +68,7 @@ def make_policies(broker: Broker) -> Policies:
             "millbeck.alter_config_policy", alter.name, alter_name, config.texts, method="validate"
         )
 
-    def failed(setting: str, error: Exception) -> None:
-        broker.seam_failures[setting] += 1
-        broker.report(error, f"the policy of {setting}")
-
-    return Policies(create_topic, alter_config, on_failure=failed)
+    return Policies(create_topic, alter_config, on_failure=broker.seam_failed)
 
 
 def _check_pattern(pattern: str) -> None:

@@ -23,13 +23,14 @@ from millbeck.kernel.metrics import Registry
 from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.features import METADATA_VERSION, release_name
 from millbeck.metadata.image import MetadataImage
-from millbeck.security.authorizer import AllowAll, Authorizer
+from millbeck.security.authorizer import AllowAll, Authorizer, GuardedAuthorizer
 from millbeck.security.standard_authorizer import StandardAuthorizer
 from millbeck.server.audit.node_audit import connect_audit, make_audit
 from millbeck.server.broker import Broker
 from millbeck.server.broker_role import BrokerRole
 from millbeck.server.config import NodeConfig
 from millbeck.server.config.addresses import ListenerAddress
+from millbeck.server.config.sections.security import STANDARD_AUTHORIZERS, AuthorizerOptions
 from millbeck.server.controller_role import ControllerRole, make_controller
 from millbeck.server.local.formatting import METADATA_PARTITION, check_formatted
 from millbeck.server.loop.deadlines import Deadlines
@@ -57,6 +58,7 @@ from millbeck.server.requests.dispatch import Dispatcher
 from millbeck.server.requests.forwarding import Forwarder
 from millbeck.server.requests.handlers.api_versions import fallback, served_versions
 from millbeck.server.requests.routes import CONTROLLER_ROUTES, FORWARDED, ROUTES
+from millbeck.server.seams import load_seam
 from millbeck.storage.directory import NO_BROKER_EPOCH, LogDirectory
 from millbeck.storage.file_cache import FileCache
 from millbeck.storage.index_cache import IndexCache
@@ -90,8 +92,12 @@ class NodeSettings:
 def make_authorizer(config: NodeConfig) -> Authorizer:
     """The authorizer of the node's configuration, without ACLs yet."""
     options = config.authorizer
-    if not options.authorizer_class_name:
+    name = options.authorizer_class_name
+    if not name:
         return AllowAll()
+    if name not in STANDARD_AUTHORIZERS:
+        setting = AuthorizerOptions.authorizer_class_name.name
+        return GuardedAuthorizer(load_seam("millbeck.authorizer", setting, name, config.texts, method="authorize"))
     return StandardAuthorizer(config.super_users, allow_everyone_if_no_acl_found=options.allow_everyone_if_no_acl_found)
 
 
@@ -122,6 +128,10 @@ class Node:
             cluster_id=self.cluster_id,
             spawn=self.spawn,
         )
+        authorizer = self.broker.authorizer
+        if isinstance(authorizer, GuardedAuthorizer):
+            setting = AuthorizerOptions.authorizer_class_name.name
+            authorizer.on_failure = partial(self.broker.seam_failed, setting)
         self.broker.tls = NodeTls(config, environment)
         self.broker.security = NodePeers(environment, config, self.broker.tls)
         self.listening = Listeners(

@@ -20,8 +20,6 @@ from millbeck.server.config.broker_options import BROKER_OPTIONS, LISTENER_PREFI
 from millbeck.server.config.removed import check_not_removed
 from millbeck.server.config.sections.security import (
     DEFAULT_PRINCIPAL_BUILDER,
-    STANDARD_AUTHORIZER,
-    STANDARD_AUTHORIZERS,
 )
 from millbeck.storage.config import TOPIC_OPTIONS
 
@@ -37,10 +35,6 @@ def _is_unset(value: object) -> bool:
 
 _TIERED: Final = UnsupportedSetting(_is_unset, "tiered storage is not available in this release: use false")
 REFUSED: Final = {
-    "authorizer.class.name": UnsupportedSetting(
-        lambda value: value in ("", *STANDARD_AUTHORIZERS),
-        f"no other authorizer is available in this release, everything would be allowed: use {STANDARD_AUTHORIZER}",
-    ),
     "principal.builder.class": UnsupportedSetting(
         lambda value: value == DEFAULT_PRINCIPAL_BUILDER, "only the default is available in this release: remove it"
     ),

@@ -21,6 +21,7 @@ from millbeck.replication.isr import NO_BROKER_EPOCH, ReplicaContext
 from millbeck.replication.partition import Partition
 from millbeck.replication.selector import ReplicaView, make_replica_selector
 from millbeck.replication.throttle import Throttle, is_listed
+from millbeck.server.config.sections.replication import ReplicationOptions
 from millbeck.server.loop.tasks import TimeSlices
 from millbeck.server.replicas.directory_assignments import DirectoryAssignments, TopicIdPartition
 from millbeck.server.replicas.directory_assignments import Send as SendAssignments
@@ -28,6 +29,7 @@ from millbeck.server.replicas.directory_moves import DirectoryMoves
 from millbeck.server.replicas.isr_changes import IsrChangeDriver, Send
 from millbeck.server.replicas.repair import ReplicaRepair
 from millbeck.server.replicas.replica_fetchers import ReplicaFetchers
+from millbeck.server.seams import load_seam
 from millbeck.wire.messages.replicas import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -109,7 +111,12 @@ class ReplicaManager:
         self._follower_throttle = self._throttle(
             lambda: broker.config.replication_throttle.follower_replication_throttled_rate
         )
-        self._selector = make_replica_selector(options.replica_selector_class)
+        selector = ReplicationOptions.replica_selector_class.name
+        self._selector = make_replica_selector(
+            options.replica_selector_class,
+            lambda name: load_seam("millbeck.replica_selector", selector, name, broker.config.texts, method="select"),
+            lambda error: broker.seam_failed(selector, error),
+        )
         self.context.wakes_followers = self._selector is not None
         self.bytes_out = 0
         """The bytes sent to followers since the node started."""

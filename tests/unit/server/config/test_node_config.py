@@ -89,7 +89,6 @@ REFUSED = {
     "a bad value of something idle": ({"num.replica.fetchers": "none"}, "num.replica.fetchers"),
     "a bad value for one listener": ({"listener.name.a.ssl.client.auth": "x"}, "listener.name.a.ssl.client.auth"),
     "ZooKeeper": ({"zookeeper.connect": "localhost:2181"}, "zookeeper.connect"),
-    "an authorizer": ({"authorizer.class.name": "x.Y"}, "authorizer.class.name"),
     "a contradiction": ({"log.retention.ms": "0"}, "log.retention.ms"),
     "only another voter": ({"node.id": "3", "controller.quorum.voters": "1@a:9093"}, "node.id=3"),
     "a mechanism that is not there": (

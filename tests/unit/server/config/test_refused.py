@@ -13,7 +13,6 @@ from millbeck.server.config.refused import REFUSED, REFUSED_WITH_TLS, check_avai
 from millbeck.storage.config import TOPIC_OPTIONS
 
 NOT_AVAILABLE = {
-    "authorizer.class.name": "com.example.Authorizer",
     "principal.builder.class": "com.example.Builder",
     "client.quota.callback.class": "com.example.Quotas",
     "max.connection.creation.rate": "10",

@@ -84,7 +84,8 @@ class ReplicationOptions(Section):
         "replica.selector.class",
         STRING,
         None,
-        doc="The class that selects the replica a consumer reads from. No effect on a single node.",
+        doc="What selects the replica that a consumer reads from: LeaderSelector or RackAwareReplicaSelector, or the "
+        "name of an entry point in the group millbeck.replica_selector. No effect on a single node.",
     )
     auto_leader_rebalance_enable = option(
         "auto.leader.rebalance.enable",

@@ -34,7 +34,8 @@ class AuthorizerOptions(Section):
         "",
         importance=Importance.LOW,
         doc=f"The authorizer: {STANDARD_AUTHORIZER}, or StandardAuthorizer for short, decides by the ACLs in the "
-        "cluster metadata. Empty: everything is allowed. Set it on brokers and controllers alike.",
+        "cluster metadata; any other name is that of an entry point in the group millbeck.authorizer. Empty: "
+        "everything is allowed. Set it on brokers and controllers alike.",
     )
     super_users = option(
         "super.users",

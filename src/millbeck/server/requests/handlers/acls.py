@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from millbeck.controller.acls import filter_of
 from millbeck.kernel.errors import ApiError, ClusterAuthorizationFailed, SecurityDisabled
-from millbeck.security.authorizer import CLUSTER_NAME, AllowAll, Operation, ResourceType
+from millbeck.security.authorizer import CLUSTER_NAME, AllowAll, GuardedAuthorizer, Operation, ResourceType
 from millbeck.server.loop.tasks import TimeSlices
 from millbeck.server.network.call import Call
 from millbeck.server.network.route import Need, handles
@@ -39,6 +39,8 @@ def _check(call: Call, operation: Operation) -> None:
         raise ClusterAuthorizationFailed
     if isinstance(call.broker.authorizer, AllowAll):
         raise SecurityDisabled(_NO_AUTHORIZER)
+    if isinstance(call.broker.authorizer, GuardedAuthorizer):
+        raise SecurityDisabled("The authorizer of this cluster does not decide by ACLs.")
 
 
 @handles(29, needs=[Need(Operation.DESCRIBE, ResourceType.CLUSTER)])

@@ -1,4 +1,4 @@
-"""Policies of a deployment refuse topics and configs; one that fails refuses too, and the controller goes on."""
+"""Code of a deployment decides about topics, configs, permissions and replicas; where it fails, the answer is no."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ import pytest
 from millbeck.controller.policies import TopicRequest
 from millbeck.controller.topic_bounds import TopicBounds
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import InvalidConfig, PolicyViolation
+from millbeck.kernel.errors import InvalidConfig, PolicyViolation, SecurityDisabled, TopicAuthorizationFailed
 from millbeck.server.seams import load_seam
+from millbeck.simulation.environment.loop import SimulationStuck
+from millbeck.wire.messages.acls import DescribeAclsRequest
 from millbeck.wire.messages.configs import (
     AlterableConfig,
     AlterConfigsRequest,
@@ -131,10 +133,44 @@ def test_a_policy_that_fails_refuses_is_counted_and_stops_nothing() -> None:
             key = 'millbeck_seam_failures_total{setting="create.topic.policy.class.name"}'
             assert samples(house.node)[key] == number
         assert await create(client, "t") == (0, None)
-        assert house.node is not None
-        house.node.broker.unexpected_errors = 0  # or the harness would complain
 
     in_node(scenario, create_topic_policy_class_name="SampleTopics")
+
+
+@pytest.mark.usefixtures("sample")
+def test_an_authorizer_of_the_deployment_decides_and_denies_where_it_fails() -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert (await create(client, "ANONYMOUS-1"))[0] == 0
+        assert (await create(client, "other"))[0] == TopicAuthorizationFailed.code
+        assert (await create(client, "broken"))[0] == TopicAuthorizationFailed.code
+        assert house.node is not None
+        key = 'millbeck_seam_failures_total{setting="authorizer.class.name"}'
+        assert samples(house.node)[key] >= 1
+        described = await client.ask(DescribeAclsRequest(), 3)
+        assert described.error_code == SecurityDisabled.code
+
+    in_node(scenario, authorizer_class_name="SampleGuard")
+
+
+@pytest.mark.usefixtures("sample")
+def test_a_selector_of_the_deployment_is_found() -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        assert house.node.broker.replication.context.wakes_followers
+
+    in_node(scenario, replica_selector_class="SampleNearest")
+
+
+@pytest.mark.parametrize("name", ["authorizer.class.name", "replica.selector.class", "create.topic.policy.class.name"])
+def test_a_node_does_not_start_without_what_its_file_names(name: str) -> None:
+    house = BrokerHarness()
+    house.settings[name] = "com.example.Missing"
+
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        raise AssertionError("it started")
+
+    with pytest.raises(SimulationStuck, match=f"InvalidConfig.*{name}: no installed package"):
+        house.run(scenario)
 
 
 @pytest.mark.usefixtures("sample")
