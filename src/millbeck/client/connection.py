@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from millbeck.client.addresses import Address
 from millbeck.client.apis import call_of
+from millbeck.client.diagnosis import stranger
 from millbeck.client.errors import ConnectFailed, ConnectionClosed, Disconnected, ProtocolViolation, RequestTimeout
 from millbeck.client.protocol import ConnectionCore, InFlightRequest, Outcome
 from millbeck.client.versions import NodeVersions, VersionNegotiation, identification
@@ -82,6 +83,8 @@ class Connection(asyncio.Protocol):
         """Requests held back during a re-authentication, to be sent afterwards."""
         self._renewal: asyncio.TimerHandle | None = None
         self._renewing: asyncio.Task[None] | None = None
+        self._has_received = False
+        """Whether anything has arrived yet: by its first bytes a peer that is no broker is known."""
         self._has_served = False
         """Whether the broker has answered at least one request of the caller."""
         self._is_writable = True
@@ -368,6 +371,12 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
+        if not self._has_received:
+            self._has_received = True
+            words = stranger(data)
+            if words is not None:
+                self._end(ConnectFailed(f"no connection to {self.address}: {words}"))
+                return
         try:
             for exchange, outcome in self._core.receive(data):
                 throttle_time_ms = getattr(outcome, "throttle_time_ms", 0)

@@ -44,6 +44,7 @@ from millbeck.client.producer.batch import RecordFuture, RecordMetadata
 from millbeck.client.producer.config import ProducerConfig
 from millbeck.client.producer.held import HeldRecords
 from millbeck.client.producer.partitioner import Partitioner
+from millbeck.client.producer.profiles import Profile, profiled
 from millbeck.client.producer.record import EncodedRecord, Interceptors, ProducerRecord
 from millbeck.client.producer.sender import Sender
 from millbeck.client.producer.transaction import Transaction
@@ -71,12 +72,23 @@ class Producer(LoopBound, Generic[K, V]):
         key_serializer: Serializer[K] | None = None,
         value_serializer: Serializer[V] | None = None,
         interceptors: Interceptors = (),
+        profile: str | None = None,
         environment: Environment | None = None,
         **named: Value,
     ) -> None:
-        """Settings under Kafka's names, or as keyword arguments: ``linger_ms=5`` is ``linger.ms``."""
+        """Settings under Kafka's names, or as keyword arguments: ``linger_ms=5`` is ``linger.ms``.
+
+        ``profile``: low-latency, throughput or durable, for what the settings do not say (`profiles`).
+        """
         super().__init__(environment)
-        config = settings if isinstance(settings, ProducerConfig) else ProducerConfig.parse(merged(settings, named))
+        self.profile: Profile | None = None
+        if isinstance(settings, ProducerConfig):
+            config = settings
+        else:
+            given = merged(settings, named)
+            if profile is not None:
+                given, self.profile = profiled(profile, given)
+            config = ProducerConfig.parse(given)
         self.config = config
         self._given_partitioner = partitioner
         self._key_serializer: Serializer[Any] | None = key_serializer or config.serializer("key.serializer")

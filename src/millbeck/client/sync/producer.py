@@ -48,6 +48,7 @@ class Producer(Background, Generic[K, V]):
         key_serializer: Serializer[K] | None = None,
         value_serializer: Serializer[V] | None = None,
         interceptors: Interceptors = (),
+        profile: str | None = None,
         environment: Environment | None = None,
         **named: Value,
     ) -> None:
@@ -57,6 +58,7 @@ class Producer(Background, Generic[K, V]):
             key_serializer=key_serializer,
             value_serializer=value_serializer,
             interceptors=interceptors,
+            profile=profile,
             environment=environment,
             **named,
         )
