@@ -3,7 +3,7 @@
 Behaviour
 - Describe: the start offset of each share partition, -1 where the group has none yet, and the lag (the end of the
   partition minus the start offset, minus the records completed after it). Without topics: all share partitions with a
-  state. As in Kafka, a group that does not exist is one without state.
+  state. As in Kafka, a group or topic that does not exist is one without state.
 - Alter and Delete: only while the group has no members, NON_EMPTY_GROUP otherwise. The new offset starts a new state
   epoch, so that earlier writes cannot take effect. Alter creates a missing group.
 Versions
@@ -143,16 +143,13 @@ async def _describe_topic(
     broker = call.broker
     result = DescribeShareGroupOffsetsResponsePartition
     topic = broker.image.topics.named(name)
-    refusal: ApiError | None = None
     if not call.may(Operation.DESCRIBE, ResourceType.TOPIC, name):
         refusal = TopicAuthorizationFailed()
-    elif topic is None:
-        refusal = UnknownTopicOrPartition()
-    if topic is None or refusal is not None:
-        assert refusal is not None
-        code, text = refusal.code, str(refusal) or None
-        refused = [result(index, UNKNOWN, 0, UNKNOWN, code, text) for index in indexes]
+        refused = [result(index, UNKNOWN, 0, UNKNOWN, refusal.code, str(refusal) or None) for index in indexes]
         return DescribeShareGroupOffsetsResponseTopic(name, ZERO_UUID, refused)
+    if topic is None:
+        without_state = [result(index, UNKNOWN, 0, UNKNOWN) for index in indexes]
+        return DescribeShareGroupOffsetsResponseTopic(name, ZERO_UUID, without_state)
     partitions = []
     # One after the other they would take as many timeouts as there are partitions without a coordinator.
     states, ends = await asyncio.gather(
