@@ -18,7 +18,6 @@ class Difference:
     """Whether it is there in every run."""
 
 
-_OTHER_GROUPS: Final = "Kafka describes partitions of groups that do not exist"
 _UNREADABLE: Final = "the state of the group is not told to those who may not read any of the topics"
 _UNKNOWN_SHARED: Final = "Kafka fails with UNKNOWN_SERVER_ERROR for an unknown topic id"
 _CLUSTER_ID: Final = "Kafka tells a client with a wrong cluster id the right one"
@@ -33,9 +32,6 @@ DIFFERENCES: Final = (
     Difference(question="DeleteShareGroupOffsets", path=".error_message", reason="the text names the group"),
     Difference(question="DescribeConfigs of client metrics", path=".results[].configs", reason="not collected here"),
     Difference(question="DescribeConfigs of loggers", path=".results[].configs", reason="Java's loggers"),
-    Difference(question="DescribeShareGroupOffsets", path=".groups[].error_code", reason=_OTHER_GROUPS),
-    Difference(question="DescribeShareGroupOffsets", path=".groups[].topics", reason=_OTHER_GROUPS),
-    Difference(question="JoinGroup", path=".protocol_name", reason="empty instead of null beside an error"),
     Difference(question="ShareFetch", path=".acquisition_lock_timeout_ms", reason=_UNKNOWN_SHARED),
     Difference(question="ShareFetch", path=".error_code", reason=_UNKNOWN_SHARED),
     Difference(question="ShareFetch", path=".responses", reason=_UNKNOWN_SHARED),
