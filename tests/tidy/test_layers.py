@@ -7,7 +7,9 @@ record in docs/adr.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.tidy.conftest import Module
 
+ROOT = Path(__file__).resolve().parents[2]
 LAYERS = {
     "cli": 9,
     "simulation": 8,
@@ -141,6 +144,26 @@ def test_imports_point_down(source: list[Module]) -> None:
 def test_every_part_of_server_has_a_row(source: list[Module]) -> None:
     parts = {_room(module) for module in source} - {""}
     assert sorted(parts) == sorted(ROOMS)
+
+
+def test_the_architecture_page_has_both_tables() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rows = [
+        line.split("|")[1:-1] for line in page.splitlines() if re.match(r"\| \d+ \|", line) and line.count("|") == 6
+    ]
+    assert _rows_of((row[0], row[1]) for row in rows) == LAYERS
+    assert _rows_of((row[3], row[4]) for row in rows) == ROOMS
+
+
+def _rows_of(cells: Iterable[tuple[str, str]]) -> dict[str, int]:
+    """Row numbers by package. A cell of two rows separates the packages of the rows with semicolons."""
+    found: dict[str, int] = {}
+    for numbers, packages in cells:
+        parts = packages.split(";") if "," in numbers else [packages]
+        for number, part in zip(numbers.split(","), parts, strict=True):
+            named = re.sub(r"\(.*?\)", "", part).split(":")[0]
+            found.update({name: int(number) for name in re.findall(r"`(\w+)`", named)})
+    return found
 
 
 def test_imports_inside_server_point_down(source: list[Module]) -> None:

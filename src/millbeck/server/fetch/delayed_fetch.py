@@ -10,6 +10,7 @@ from millbeck.kernel.environment import Part
 from millbeck.kernel.errors import (
     ApiError,
     CorruptMessage,
+    FetchSessionIdNotFound,
     KafkaStorageError,
     TopicAuthorizationFailed,
 )
@@ -187,6 +188,9 @@ class DelayedFetch:
 
         When finding the position needs the disk, a thread reads the missing pages and the fetch starts over.
         """
+        if self.session is not None and self.session.is_closed:
+            self._answer_closed()
+            return True
         found: list[PartitionRead] = []
         try:
             is_enough = self._read_candidates(found)
@@ -211,6 +215,11 @@ class DelayedFetch:
                 return True
         self._load(found)
         return True
+
+    def _answer_closed(self) -> None:
+        """The session was closed or evicted during the wait: the client opens a new one with a full fetch."""
+        call, code = self.call, FetchSessionIdNotFound.code
+        call.complete(encode_fetch_response(call.version, call.correlation_id, 0, code, 0, [], []))
 
     def _answer_later(self, quotas: ClientQuotas, wait_ms: int) -> None:
         """Answer without partitions because of a quota; an existing session stays as it was, and a new session is

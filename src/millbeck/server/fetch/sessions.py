@@ -91,6 +91,7 @@ class FetchSession:
         "created_ms",
         "epoch",
         "evictable",
+        "is_closed",
         "is_privileged",
         "on_ready",
         "ready",
@@ -106,6 +107,8 @@ class FetchSession:
         self.is_privileged = is_privileged
         """Whether it is a follower's session, which reads up to the end of the log."""
         self.epoch = 1
+        self.is_closed = False
+        """Whether it was closed or evicted; a fetch that is delayed is then answered at once, with an error."""
         self.created_ms = now_ms
         self.used_ms = now_ms
         self.evictable: EvictionKey | None = None
@@ -179,8 +182,11 @@ class FetchSession:
             self.watch(wanted, None)
 
     def close(self) -> None:
+        self.is_closed = True
         for key in list(self.wanted):
             self._forget(key)
+        if self.on_ready is not None:
+            self.on_ready()
 
 
 class FetchSessions:

@@ -71,7 +71,7 @@ def declare_permission_metrics(node: Node) -> None:
             ("millbeck_quota_throttled_requests_total", "Requests over a quota.", lambda: quotas.throttled_count),
             (
                 "millbeck_quota_throttle_seconds_total",
-                "Milliseconds that clients were throttled because of quotas.",
+                "Seconds that clients were throttled because of quotas.",
                 lambda: quotas.throttled_ms / 1000,
             ),
             (

@@ -17,6 +17,7 @@ from millbeck.kernel.errors import (
     UnknownTopicOrPartition,
 )
 from millbeck.server.fetch.handler import error_reply
+from millbeck.server.fetch.sessions import FetchSession
 from millbeck.wire.messages.topics import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client, one_batch
 from tests.unit.server.harness.client_requests import (
@@ -103,6 +104,30 @@ def test_a_parked_session_is_woken_by_any_of_its_partitions() -> None:
             assert list(results(await asyncio.wait_for(reply, 1))) == [index]
             await session.ask((index, 1))
         assert leases(house) == 0
+
+    in_house(scenario)
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["the first fetch", "an incremental fetch"])
+def test_a_fetch_whose_session_is_closed_is_answered_at_once(is_first: bool) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        await create(client)
+        other = await house.connect(environment)
+        session = Session(client)
+        if is_first:
+            reply = session.send((0, 0), max_wait_ms=30_000)
+        else:
+            await session.ask((0, 0))
+            reply = session.send(max_wait_ms=30_000)
+        await asyncio.sleep(1)
+        (watcher,) = partition_of(house).watchers
+        assert isinstance(watcher, FetchSession)
+        await other.ask(fetch(session=(watcher.session_id, -1)), 11)
+        response = await asyncio.wait_for(reply, 0.1)
+        assert (response.error_code, response.session_id) == (FetchSessionIdNotFound.code, 0)
+        assert list(partition_of(house).watchers) == []
+        session = Session(client)
+        assert list(await session.ask((0, 0))) == [0]
 
     in_house(scenario)
 
