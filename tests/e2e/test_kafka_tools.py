@@ -156,7 +156,7 @@ def test_the_cluster(tool: Tool, node: Broker) -> None:
     first, *versions, last = tool("kafka-broker-api-versions")
     assert (first, last) == (f"{node.bootstrap} (id: 1 rack: null isFenced: false) -> (", ")")
     assert "Fetch(1): 4 to 18 [usable: 18]," in versions
-    assert "StreamsGroupHeartbeat(88): UNSUPPORTED," in versions
+    assert "GetTelemetrySubscriptions(71): UNSUPPORTED," in versions
     facts = dict(line.split(": ", 1) for line in tool("kafka-metadata-quorum describe --status"))
     assert (facts["LeaderId"], json.loads(facts["CurrentVoters"])[0]["id"]) == ("1", 1)
     head, row = tool("kafka-metadata-quorum describe --replication")

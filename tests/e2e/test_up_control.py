@@ -62,12 +62,12 @@ def test_a_node_is_killed_and_started_from_another_terminal(
     assert (killed.returncode, "node 2 is killed" in killed.stdout) == (0, True), killed.stderr
     assert states()[1] == (2, "stopped")
     started = _control(environment, "start", "2")
-    assert (started.returncode, "node 2 serves" in started.stdout) == (0, True), started.stderr
+    assert (started.returncode, "node 2 is ready" in started.stdout) == (0, True), started.stderr
     assert states()[1] == (2, "running")
     wrong = _control(environment, "stop", "9")
     assert wrong.returncode == 1
     assert wrong.stderr == "millbeck: there is no node 9: it is one of 1, 2, 3\n"
-    assert "told process" in _control(environment, "stop").stdout
+    assert "asked process" in _control(environment, "stop").stdout
     assert up.wait(SECONDS_MAX) == 0
     gone = _control(environment, "status")
     assert (gone.returncode, gone.stdout) == (1, "")

@@ -26,4 +26,4 @@ def test_values_do_not_change() -> None:
 
 
 def test_modes() -> None:
-    assert [mode.name for mode in OpenMode] == ["READ", "WRITE"]
+    assert [mode.name for mode in OpenMode] == ["READ", "WRITE", "WRITE_PRIVATE"]

@@ -134,8 +134,9 @@ async def described_rows(
     admin: Admin, groups: Sequence[str], *, members: bool, state: bool, verbose: bool
 ) -> tuple[list[dict[str, Any]], dict[str, ApiError]]:
     """The rows to show: members, state, or by default offsets; and the errors by group."""
+    # Brokers know no error for the offsets of a group that does not exist: its description has it.
+    described = await admin.describe_share_groups(groups)
     if members or state:
-        described = await admin.describe_share_groups(groups)
         letters = await topics_of(admin, groups) if state else {}
         rows = [
             row
@@ -143,7 +144,7 @@ async def described_rows(
             for row in (_member_rows(each, verbose) if members else [_state_row(each, verbose, letters.get(name))])
         ]
         return rows, described.failed
-    found = await admin.list_share_offsets(groups)
+    found = await admin.list_share_offsets(tuple(described.succeeded))
     rows = [
         {
             "group": name,
@@ -155,7 +156,7 @@ async def described_rows(
         for name, places in found.succeeded.items()
         for partition, offset in sorted(places.items())
     ]
-    return rows, found.failed
+    return rows, {**described.failed, **found.failed}
 
 
 def _member_rows(group: Any, verbose: bool) -> list[dict[str, Any]]:
