@@ -5,9 +5,9 @@
     orders = spark.readStream.format("millbeck").option("kafka.bootstrap.servers", "127.0.0.1:9092") \\
         .option("subscribe", "orders").load()
 
-Spark does the processing: this package has no engine, scheduler or state store of its own. It reaches the cluster only
-through `millbeck.client`, so everything here works with Apache Kafka as well. Modules that import pyspark or pyarrow
-say so in their first line; the others are pure logic and can be tested without Spark.
+Spark does the processing: this package adds no engine, scheduler or state store. It reaches the cluster only through
+`millbeck.client`, so everything here works with Apache Kafka as well. The first line of a module states whether it
+imports pyspark or pyarrow; the others are pure logic and can be tested without Spark.
 
 - reading: `source` (Spark's side), `source_options`, `offsets`, `planning`, `log_view`, `arrow`
 - writing: `sink` (Spark's side), `sink_options`, `row_writer`

@@ -89,7 +89,7 @@ def numeric_array(kind: Any, numbers: Any, is_null: Any = None) -> Any:
 
 
 def null_mask(column: Any) -> Any:
-    """A numpy array with a flag for each row of an Arrow array: whether it is null."""
+    """A numpy array with one boolean per row of an Arrow array: whether the row is null."""
     count = len(column)
     bits = column.buffers()[0]
     if bits is None or not column.null_count:

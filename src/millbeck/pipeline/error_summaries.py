@@ -48,7 +48,7 @@ _OPTIONS: Final = (
         ".foreachBatch(millbeck.pipeline.each_batch.to_log(options)), which does what its Kafka sink does",
     ),
 )
-"""What Spark says of a use of the sink that cannot be, and what to do instead."""
+"""Patterns of Spark's messages for unsupported uses of the sink, and the advice for each."""
 _ADVICE: Final = (
     (re.compile("JAVA_GATEWAY_EXITED"), "Spark's Java process did not start; see its output above"),
     (
@@ -86,7 +86,9 @@ def explained(error: BaseException) -> PipelineError:
 
 
 def _way_on(text: str) -> str:
-    """What to do about a record with a place; other complaints are of a topology, and say it themselves."""
+    """The remedy for a bad record whose position is in the message; empty for other messages, which contain their
+    remedy.
+    """
     place = _PLACE.match(text)
     if place is None:
         return ""

@@ -1,4 +1,4 @@
-"""Errors for the users of pipelines. Each message says what is wrong and how to fix it."""
+"""Errors for the users of pipelines. Each message names the problem and the remedy."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class NotExactlyOnce(PipelineError):
 
 
 class TopologyError(PipelineError):
-    """A topology is inconsistent, or asks for something that Spark cannot do."""
+    """A topology is inconsistent, or uses something that Spark does not support."""
 
 
 class BadRecord(PipelineError, schemas.BadRecord):

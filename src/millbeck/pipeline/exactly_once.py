@@ -1,4 +1,5 @@
-"""Exactly-once batches: one transaction per batch, with a note of the batch committed in the same transaction.
+"""Exactly-once batches: one transaction per batch, and a note that identifies the batch, committed in the same
+transaction.
 
 The note is a committed offset in the consumer group named like the transactional id; its metadata holds the query id
 and batch number. It commits with the batch's records or not at all. A batch that Spark repeats finds its own note and
@@ -51,7 +52,7 @@ class BatchTransaction:
 
 
 def begin(options: SinkOptions) -> BatchTransaction:
-    """Fence earlier attempts and read which batches are committed."""
+    """Fence earlier attempts, and read which batches are already committed."""
 
     async def ask(transaction: SharedTransaction) -> BatchTransaction:
         ticket = await transaction.begin()
@@ -113,7 +114,7 @@ def note_of(
 ) -> dict[TopicPartition, CommittedOffset]:
     """The offsets to commit with a batch; none outside a streaming query. ``kept`` are the group's notes so far.
 
-    ``skipped`` are records that the query was told to leave out.
+    ``skipped`` are the records that the query skips.
     """
     if query is None:
         return {}

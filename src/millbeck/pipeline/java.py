@@ -34,7 +34,9 @@ exec {java} "$@"
 
 
 def find_java(environ: Mapping[str, str] | None = None, *, folder: str = _SYSTEM_FOLDER) -> Path:
-    """The directory for ``JAVA_HOME``; raises `JavaMissing` listing what was found instead."""
+    """The directory for ``JAVA_HOME``; raises `JavaMissing`, whose message lists the unsuitable ones that were
+    found.
+    """
     environ = os.environ if environ is None else environ
     found: list[str] = []
     for home in _candidates(environ, folder):

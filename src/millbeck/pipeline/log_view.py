@@ -208,8 +208,7 @@ def _reason(error: ApiError) -> ApiError:
 def _complete(
     given: Mapping[str, Mapping[int, int]], partitions: list[TopicPartition], name: str
 ) -> dict[TopicPartition, int]:
-    """Check that there is a number for every partition; as in Spark, exactly the partitions that are read must be
-    named."""
+    """Check that the option has a number for every partition that is read and for no other, as in Spark."""
     found = {
         TopicPartition(topic, number): value for topic, numbers in given.items() for number, value in numbers.items()
     }

@@ -1,4 +1,4 @@
-"""Needs pyarrow: the code of a task: read a range of one partition as Arrow record batches.
+"""Needs pyarrow: the code of a task, which reads a range of one partition as Arrow record batches.
 
 Spark reuses Python workers for several tasks, so a worker caches its client: the next task of the same query needs no
 new connection and no metadata.
@@ -81,8 +81,8 @@ def read_range(options: SourceOptions, found: OffsetRange) -> Iterator[Any]:
     except TopicRecreated as error:
         raise TopicChanged(f"{error}; the batch that reads {found.partition} was planned for the old one") from error
     except (NoBrokerReachable, Disconnected, RequestTimeout) as error:
-        raise BrokerUnreachable(f"{found.partition} could not be read on: {error}") from error
+        raise BrokerUnreachable(f"{found.partition}: reading failed at offset {reader.next_offset}: {error}") from error
     except ApiError as error:
-        raise PipelineError(f"{found.partition} could not be read on from {reader.next_offset}: {error}") from error
+        raise PipelineError(f"{found.partition}: reading failed at offset {reader.next_offset}: {error}") from error
     finally:
         client.blocking.run(reader.close())

@@ -79,7 +79,7 @@ class RowWriter:
     # partitioning
 
     def _topics(self, batch: Any) -> Iterator[tuple[str, Any]]:
-        """Each topic and the numbers of its rows; None for all rows."""
+        """The topics of a batch, each with the indexes of its rows (None for all rows)."""
         if self._options.topic is not None:
             yield self._options.topic, None
             return

@@ -54,7 +54,7 @@ def spark_session(
     """Create a session; raises `JavaMissing`, or `ConnectMissing` for a Spark Connect server.
 
     Workers run the Python of ``spark.pyspark.python`` or ``PYSPARK_PYTHON``, which needs this package; by default the
-    current Python. A Spark Connect server has workers of its own.
+    current Python. A Spark Connect server starts its workers itself.
     """
     if master.startswith(_CONNECT):
         return _remote_session(name, master, settings or {})

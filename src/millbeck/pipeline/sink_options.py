@@ -49,7 +49,9 @@ class SinkOptions:
 
     @property
     def transaction_settings(self) -> Mapping[str, str]:
-        """The producer settings, with a longer timeout: a batch may take longer than the default of one minute."""
+        """The producer settings with a longer transaction timeout: a batch may take longer than the default of one
+        minute.
+        """
         return {"transaction.timeout.ms": str(TRANSACTION_TIMEOUT_MS), **self.settings}
 
 

@@ -4,9 +4,9 @@ Spark creates a `MillbeckFormat` in a Python process beside the driver, asks its
 pickles the reader to the workers, which read one partition each and pass Arrow record batches to the JVM. A stream's
 reader lives as long as its query; it keeps a connection, which is not pickled.
 
-The only state between two runs of a query is in the offsets (`millbeck.pipeline.offsets`): a batch that was planned and
-not finished is repeated as ``partitions(start, end)`` without any call before it, so deleted records and recreated
-topics are detected there.
+The only state between two runs of a query is in the offsets (`millbeck.pipeline.offsets`): to repeat a batch that was
+planned but not finished, Spark only calls ``partitions(start, end)``, so deleted records and recreated topics are
+detected there.
 """
 
 from __future__ import annotations

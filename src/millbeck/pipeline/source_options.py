@@ -141,14 +141,14 @@ def parse_source_options(given: Mapping[str, str], *, is_streaming: bool) -> Sou
 
 
 def includes_headers(given: Mapping[str, str]) -> bool:
-    """Whether the rows have headers, which the schema depends on."""
+    """Whether the rows have a column ``headers``, on which the schema depends."""
     return boolean({name.lower(): value for name, value in given.items()}, "includeHeaders", default=False)
 
 
 def client_settings(
     options: Mapping[str, str], managed: Mapping[str, str], defaults: Mapping[str, str]
 ) -> dict[str, str]:
-    """The ``kafka.`` options without the prefix; settings that the source or sink controls are refused."""
+    """The ``kafka.`` options without the prefix; settings that the source or sink sets itself are refused."""
     settings = dict(defaults)
     for name, value in options.items():
         if not name.startswith("kafka."):
@@ -189,7 +189,7 @@ def _check_names(given: Mapping[str, str]) -> None:
 
 
 def check_known(given: Iterable[str]) -> None:
-    """Raises `InvalidOption` for an option that neither the source nor the sink has."""
+    """Raise `InvalidOption` for an option that neither the source nor the sink has."""
     known = {name.lower() for name in (*SOURCE_OPTIONS, *SINK_OPTIONS, *_TOLERATED)}
     for name in given:
         lowered = name.lower()

@@ -86,5 +86,5 @@ def ignore_lost_connections(server: type[BaseServer]) -> None:
 
 
 def is_not_logged_by_py4j(record: logging.LogRecord) -> bool:
-    """A logging filter that drops py4j's records: it logs every error that it also raises."""
+    """A logging filter that drops py4j's records: py4j logs every error that it also raises."""
     return f"{os.sep}py4j{os.sep}" not in record.pathname

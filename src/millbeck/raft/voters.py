@@ -126,7 +126,7 @@ class VoterHistory:
 
     @property
     def latest_offset(self) -> int:
-        """Offset of the latest set in the log; `NOT_IN_LOG` if it is not in the log."""
+        """Offset of the latest voter set; `NOT_IN_LOG` for the initial set, which no log record holds."""
         return self._sets[-1][0]
 
     @property

@@ -103,7 +103,7 @@ class Broker(ReplicationContext, TransactionContext, ShareContext):
         self.all_quotas = ClientQuotas(config.quotas, deadlines)
         self.metadata_replies = MetadataReplies()
         self.revocation: Revocation | None = None
-        """Ends the sessions of deleted users, if that is wanted."""
+        """Ends the sessions of deleted users, if ``millbeck.disconnect.on.revoke`` is set."""
         self.fetch_sessions = FetchSessions(
             config.fetch.max_incremental_fetch_session_cache_slots, environment.randomness.below
         )

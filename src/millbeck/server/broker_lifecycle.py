@@ -7,9 +7,9 @@ States
     RUNNING      -> LEAVING       `leave`: the partitions of this broker get other leaders
     any          -> STOPPED       `stop`
 
-Theory of operation. A heartbeat is sent every ``broker.heartbeat.interval.ms`` over a channel of its own. It carries
-the metadata offset replayed here, whether a shutdown is requested, and the failed directories. Error responses do not
-stop the heartbeats; one without a response within half a session is sent again on another connection. A registration is
+Theory of operation. A heartbeat is sent every ``broker.heartbeat.interval.ms`` over a separate channel. It carries the
+metadata offset replayed here, whether a shutdown is requested, and the failed directories. Error responses do not stop
+the heartbeats; one without a response within half a session is sent again on another connection. A registration is
 refused until the session of the previous process has expired; a permanent refusal stops the node.
 """
 
@@ -97,8 +97,8 @@ class BrokerLifecycleManager:
         register_here: Callable[[NodeRegistration], Awaitable[int]] | None = None,
         on_untold: Callable[[], None] = lambda: None,
     ) -> None:
-        """``on_untold`` is called when no controller could be informed of a lost directory in time: other brokers would
-        go on assuming that this broker has those replicas.
+        """``on_untold`` is called when no controller could be informed of a lost directory in time: the other brokers
+        still assume that this broker has those replicas.
 
         ``register_here`` calls the active controller in this process; it raises `NotController` elsewhere.
 
@@ -281,7 +281,7 @@ class BrokerLifecycleManager:
             self._may_end.set()
 
     def directory_failed(self, directory_id: Uuid) -> None:
-        """Tell the controller with every heartbeat from now on, and send one at once."""
+        """Report a failed log directory to the controller: at once, and in every later heartbeat."""
         if directory_id in self._offline_directories:
             return
         self._offline_directories[directory_id] = None

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class ChangeOrigin(Protocol):
-    """The part of a call that says who changes the metadata."""
+    """The part of a call that identifies who changes the metadata."""
 
     @property
     def principal(self) -> Principal: ...
@@ -69,9 +69,9 @@ class NodeContext:
         self.topics = LocalTopics()
         self.unexpected_errors = 0
         self.seam_failures: Counter[str] = Counter()
-        """Exceptions of a deployment's own code, by the setting that names it."""
+        """Exceptions of plugins, by the setting that configures them."""
         self.audit: AuditTrail | None = None
-        """Where logins, denials and changes are reported; None: nowhere."""
+        """Receives logins, denials and changes; None if there is no audit."""
         self.isolation = Isolation(self._count_unexpected)
         """Isolates failures in loops of coordinators and the controller over many entities."""
 
@@ -89,11 +89,11 @@ class NodeContext:
         log.error("%s", where, exc_info=error)
 
     def seam_failed(self, setting: str, error: Exception) -> None:
-        """Count an exception of a deployment's own code, which ``setting`` names; the first one is logged whole, since
-        there may be one for each request."""
+        """Count an exception of a plugin configured by ``setting``; only the first one is logged with its traceback,
+        since every request may raise one."""
         self.seam_failures[setting] += 1
         if self.seam_failures[setting] == 1:
-            log.error("what %s names has failed; others are counted only", setting, exc_info=error)
+            log.error("the plugin of %s has failed; further failures are only counted", setting, exc_info=error)
 
     def _count_unexpected(self) -> None:
         self.unexpected_errors += 1

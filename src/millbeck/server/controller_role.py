@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 def make_policies(broker: Broker) -> Policies:
-    """The policies that the settings name. Raises `InvalidConfig`."""
+    """The policies configured by the settings. Raises `InvalidConfig`."""
     config = broker.config
     if not config.is_controller:
         return NO_POLICIES
@@ -118,7 +118,7 @@ class ControllerRole:
         self.active = ActiveController(broker)
 
     async def join(self, endpoints: Sequence[Endpoint]) -> None:
-        """Register this controller's endpoints, so that any controller can list all of them (DescribeCluster)."""
+        """Register this controller's endpoints, so that any controller can list all controllers (DescribeCluster)."""
         request = ControllerRegistrationRequest(
             controller_id=self._broker.node_id,
             incarnation_id=self._broker.environment.randomness.uuid(),

@@ -384,7 +384,7 @@ class Node:
 
     async def _publish(self, image: MetadataImage, delta: MetadataDelta) -> None:
         """Pass a committed metadata image on to the broker role; a node without that role puts it in force at once. The
-        ACLs are applied first: what they deny takes effect before anything they protect can be seen."""
+        ACLs are applied first, so that denials take effect before the resources they protect become visible."""
         level, known = image.features.metadata_version, self.config.supported_features[METADATA_VERSION]
         if level > known.max_level:
             # This node could not read the records that the cluster writes from now on.

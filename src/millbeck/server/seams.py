@@ -1,11 +1,12 @@
-"""Load code of a deployment by the name in a setting: from entry points of installed packages.
+"""Loads the plugins that settings name, from entry points of installed packages.
 
-Only the node's own file names such code, never a dynamic config; a package declares it in its metadata:
+Only the node's own file may name them, never a dynamic config; a package declares them in its metadata:
 
     [project.entry-points."millbeck.create_topic_policy"]
     OurPolicy = "our_package.policies:OurPolicy"
 
-What the entry point names is called once at start, with the node's settings as a mapping, and returns the object.
+The entry point is called once at start, with the node's settings as a mapping, and returns the plugin.
+
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from millbeck.kernel.errors import InvalidConfig
 
 
 def load_seam(group: str, setting: str, name: str, settings: Mapping[str, str], *, method: str) -> Any:
-    """The object that an entry point makes; it must have that method. Raises `InvalidConfig` naming the setting."""
+    """Create the plugin of an entry point; it must have that method. Raises `InvalidConfig` naming the setting."""
     found = {each.name: each for each in entry_points(group=group)}
     if name not in found:
         known = f": {', '.join(sorted(found))}" if found else ", and none is"

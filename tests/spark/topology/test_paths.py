@@ -148,7 +148,7 @@ def test_topics_and_partitions_that_cannot_be_are_refused(spark: SparkSession, l
         numbers.to(lambda r: r.key)
     with pytest.raises(TopologyError, match="a function of the record chooses from"):
         numbers.to("one", topics=["one", "other"])
-    with pytest.raises(TopologyError, match="0 is no number of partitions"):
+    with pytest.raises(TopologyError, match="0 is not a number of partitions"):
         numbers.repartition(0)
 
 

@@ -89,8 +89,8 @@ def test_what_is_gone_fails_or_is_gone_over(monkeypatch: pytest.MonkeyPatch) -> 
     ("error", "kind", "words"),
     [
         (TopicRecreated("topic a is another one"), TopicChanged, "planned for the old one"),
-        (NoBrokerReachable("nobody"), BrokerUnreachable, "a-2 could not be read on: nobody"),
-        (TopicAuthorizationFailed("no"), PipelineError, "could not be read on from 0: no"),
+        (NoBrokerReachable("nobody"), BrokerUnreachable, "a-2: reading failed at offset 0: nobody"),
+        (TopicAuthorizationFailed("no"), PipelineError, "a-2: reading failed at offset 0: no"),
     ],
 )
 def test_errors_are_for_the_user(

@@ -15,7 +15,7 @@ _WIDTH: Final = 13
 
 @dataclass(slots=True, kw_only=True)
 class Figures:
-    """The state of the demo; threads set single fields, and the display reads them."""
+    """The figures shown by the demo; threads set single fields, and the display reads them."""
 
     bootstrap: str = ""
     stage: str = "starting a node"

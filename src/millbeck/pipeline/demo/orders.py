@@ -48,8 +48,8 @@ def customers(begin_ms: int) -> list[Event]:
 
 
 def orders(seed: int, begin_ms: int, *, per_second: int) -> Iterator[list[Event]]:
-    """The orders of each second of the clock, without end. A few customers place most orders, and some orders have an
-    unknown customer."""
+    """Yield the orders of each second of the clock, endlessly. A few customers place most orders, and some orders have
+    an unknown customer."""
     chance = random.Random(seed)
     number = 0
     second = 0

@@ -33,7 +33,7 @@ def recount(
 
 
 def written(rows: Iterable[tuple[bytes, bytes]]) -> tuple[dict[Window, int], list[Window]]:
-    """The pipeline's result by window, and the windows that it wrote more than once."""
+    """Read the pipeline's result by window, and the windows that it wrote more than once."""
     totals: dict[Window, int] = {}
     twice = []
     for key, value in rows:

@@ -1,7 +1,7 @@
 """Needs fastavro: decode Avro records to plain values and encode them.
 
 Values are dictionaries, lists, numbers, strings and bytes; times and dates stay integers as in Avro, since Arrow
-converts whole columns of them (`columns`). Decimals are `Decimal`. Unions whose members cannot be told apart, and
+converts whole columns of them (`columns`). Decimals are `Decimal`. Unions whose members cannot be distinguished, and
 recursive schemas, cannot be mapped to columns and are refused.
 """
 
@@ -204,7 +204,7 @@ class AvroReader:
         self._change = _union_to_members(reader.shape)
 
     def read(self, record: bytes) -> Any:
-        """Decode one record. Encode one record. Raises `BadRecord`."""
+        """Decode one record. Raises `BadRecord`."""
         stream = BytesIO(record)
         try:
             value = fastavro.schemaless_reader(stream, self._writer, self._reader)
@@ -221,7 +221,7 @@ class AvroWriter:
         self._change = _members_to_union(schema.shape)
 
     def write(self, value: Any) -> bytes:
-        """Raises `BadRecord`."""
+        """Encode one record. Raises `BadRecord`."""
         stream = BytesIO()
         try:
             fastavro.schemaless_writer(stream, self._schema, value if self._change is None else self._change(value))

@@ -1,7 +1,7 @@
 """Needs fastavro, protobuf, pyspark and pyarrow: codecs that combine a format, a schema and a registry.
 
 A codec is created with the topology and pickled to the workers; parsed schemas are cached there for the life of the
-worker, so that a registry is asked once per id and not once per batch.
+worker, so each id is requested from a registry once, not once per batch.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class RegistrySubject:
         self._subject = subject
 
     def latest(self) -> Schema:
-        """Raises `SchemaError` for a subject that the registry does not know."""
+        """The latest schema of the subject. Raises `SchemaError` if the registry does not know the subject."""
         try:
             return self._registry.latest(self._subject).schema
         except schemas.SchemaError as error:

@@ -1,7 +1,7 @@
 """Needs pyarrow: decode whole batches of records to Arrow columns and encode them.
 
-A record that cannot be decoded becomes null with a description of the problem; the caller decides what to do about it.
-A value that cannot be encoded fails the batch: it is an error of the pipeline itself.
+A record that cannot be decoded becomes null, with a description of the problem; the caller decides how to handle it. A
+value that cannot be encoded fails the batch: it is an error of the pipeline itself.
 """
 
 from __future__ import annotations

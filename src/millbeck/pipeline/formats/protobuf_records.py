@@ -88,7 +88,7 @@ class ProtobufReader:
         self._to_value = _reading_message(message)
 
     def read(self, record: bytes) -> Any:
-        """Decode one record. Encode one record. Raises `BadRecord`."""
+        """Decode one record. Raises `BadRecord`."""
         try:
             return self._to_value(self._class.FromString(record))
         except (DecodeError, OverflowError, ValueError) as error:
@@ -101,7 +101,7 @@ class ProtobufWriter:
         self._descriptor = message
 
     def write(self, value: Any) -> bytes:
-        """Raises `BadRecord`."""
+        """Encode one record. Raises `BadRecord`."""
         try:
             made = self._class()
             _fill(made, self._descriptor, value)

@@ -65,7 +65,7 @@ class Definition:
     build: Callable[[Topology], None]
 
     def with_settings(self, **given: Any) -> Definition:
-        """A copy in which values that are not None override those of the file."""
+        """A copy of this definition in which values that are not None override those of the file."""
         named = {name: value for name, value in given.items() if value is not None}
         return replace(self, settings=replace(self.settings, **named))
 

@@ -1,7 +1,7 @@
 """The lag of a pipeline, computed from the current log, since a failed pipeline does not report its lag.
 
-The read offsets are in the pipeline's consumer group; of partitions without an offset it has read nothing. Its topics
-and its group are in the status of its run; client settings, which may be secret, are only in its file.
+The offsets that it has read are in its consumer group; from partitions without an offset it has read nothing. Its
+topics and its group are in the status of its run; client settings, which may be secret, are only in its file.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _OPERATORS: Final = "millbeck.pipeline.topology."
 
 @contextmanager
 def placed(file: Path) -> Iterator[None]:
-    """Errors of Spark and of the topology raised in the block begin with their place in the file."""
+    """Prefix errors of Spark and of the topology that are raised in the block with their place in the file."""
     try:
         yield
     except Exception as error:

@@ -57,7 +57,7 @@ def progress_of(reported: Mapping[str, Any]) -> BatchProgress:
 
 
 def _in_all(reported: Mapping[str, Any], name: str) -> float:
-    """The sum over all sources, since Spark Connect omits totals."""
+    """The sum over all sources, because Spark Connect omits totals."""
     if name in reported:
         return _number(reported[name])
     return sum(_number(source.get(name)) for source in reported.get("sources") or [])

@@ -1,7 +1,7 @@
 """Needs pyspark: one run of a pipeline, from the session to the last batch, restarted on failures.
 
-On a stop signal the current batch is completed. Errors of the pipeline itself are not retried, since they would occur
-again. Nor is anything retried once Spark's Java process has ended: that takes a new process, which `supervisor` starts.
+On a stop signal the current batch is completed. Errors of the pipeline itself are not retried, because they would occur
+again. If Spark's Java process has ended, nothing is retried here: that needs a new process, which `supervisor` starts.
 
 Modules that only a topology needs are imported while Java starts (`preloading`).
 """

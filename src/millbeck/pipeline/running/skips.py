@@ -1,7 +1,7 @@
 """Records that a pipeline skips, set by ``millbeck pipeline skip``.
 
-They are stored beside the status of its run. From its next start the pipeline ignores them, whether a value cannot be
-decoded or a function of the topology fails on it.
+They are stored beside the status of its run. From its next start the pipeline ignores them. So it can pass a record
+that cannot be decoded, or on which a function of the topology fails.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SkippedRecord(NamedTuple):
     def parse(cls, text: str) -> Self:
         found = _FORM.fullmatch(text)
         if found is None:
-            raise DefinitionError(f"{text!r} is no record; write TOPIC:PARTITION:OFFSET, as in orders:0:1234")
+            raise DefinitionError(f"{text!r} is not a record: expected TOPIC:PARTITION:OFFSET, such as orders:0:1234")
         return cls(found[1], int(found[2]), int(found[3]))
 
 
@@ -50,7 +50,7 @@ class Skips:
         except FileNotFoundError:
             return []
         except (OSError, ValueError, TypeError) as error:
-            raise DefinitionError(f"{self._file} cannot be read: {error}; mend it or remove it") from error
+            raise DefinitionError(f"{self._file} cannot be read: {error}; repair or remove it") from error
 
     def add(self, records: Sequence[SkippedRecord]) -> list[SkippedRecord]:
         """Add records; returns all skipped ones."""

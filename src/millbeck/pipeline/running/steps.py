@@ -58,7 +58,9 @@ def check_steps(given: Mapping[str, Any]) -> None:
 
 
 def builder_of(given: Mapping[str, Any], file: Path) -> Callable[[Topology], None]:
-    """The function that builds the topology; ``file`` is the pipeline's, whose directory has the files of the steps."""
+    """The function that builds the topology; ``file`` is the pipeline file; relative paths in it are relative to its
+    directory.
+    """
     folder = file.parent
 
     def build(topology: Topology) -> None:

@@ -25,5 +25,5 @@ Spark does not support raise `TopologyError` at once.
 `keyed` (the logic of one key, pure Python), `windows` (declared, pure), `stateful` (keyed logic in Spark's state),
 `serdes`, `fitting` (columns to a schema's type), `paths` (steps without state, side by side), `streams`, `tables`,
 `grouped`, `changelogs` (published stores), `checkpoints` (their offsets and the query's sources), `topology`, `outline`
-(shuffles and stores, for people).
+(a description of shuffles and stores for users).
 """

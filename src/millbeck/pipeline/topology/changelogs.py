@@ -49,7 +49,7 @@ def make_changelogs(settings: Mapping[str, str], topics: Mapping[str, int]) -> N
 
 
 async def _made(admin: Admin, topics: Mapping[str, int]) -> dict[str, str]:
-    """Create the topics; returns the cleanup policy of those that existed."""
+    """Create the topics; returns the cleanup policies of those that already existed."""
     new = [
         NewTopic(name=name, partition_count=count, configs={POLICY: COMPACT}) for name, count in sorted(topics.items())
     ]

@@ -48,7 +48,7 @@ def stateful_count(frame: DataFrame) -> int:
 
 
 def _nodes(frame: DataFrame) -> Iterator[Any]:
-    """All nodes of the plan, each before what it reads from."""
+    """Yield all nodes of the plan, each one before its inputs."""
     planned: Any = frame._jdf
     waiting = [planned.queryExecution().analyzed()]
     while waiting:
@@ -97,7 +97,7 @@ class OffsetLog:
         return sorted(int(name) for name in names if name.isdigit())[-2:]
 
     def read(self, batch: int) -> tuple[list[str], list[str]]:
-        """The lines about the batch, and the lines of the sources."""
+        """Read one batch: the lines about the batch itself, and the lines of the sources."""
         stream = self._files.open(self._jvm.org.apache.hadoop.fs.Path(self._path, str(batch)))
         try:
             lines = bytes(stream.readAllBytes()).decode().splitlines()
@@ -140,7 +140,9 @@ def fit_sources(log: OffsetLog, wanted: Sequence[Topics]) -> None:
 
 
 def fitted_lines(lines: Sequence[str], wanted: Sequence[Topics]) -> list[str] | None:
-    """A line of offsets for each wanted source; None if the sources are others, or stand at different offsets."""
+    """A line of offsets for each wanted source; None if the checkpoint has other sources, or one source with different
+    offsets.
+    """
     by_topics: dict[Topics, str] = {}
     for line in lines:
         topics = _topics_of(line)

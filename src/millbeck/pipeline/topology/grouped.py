@@ -60,7 +60,9 @@ class GroupedStream(_Grouped):
         return self._fold(Fold(None, function), self._side.value_type, store, "reduce")
 
     def aggregate(self, start: Any, function: Folding, *, type: str | DataType, store: str | None = None) -> Table:  # noqa: A002
-        """``function`` gets the aggregate, at first ``start``, and a value, and returns the aggregate of this type."""
+        """``function`` gets the aggregate, which is initially ``start``, and a value; it returns the new aggregate,
+        which has the type ``type``.
+        """
         return self._fold(Fold(start, function), type_of(type), store, "aggregate")
 
     def cogroup(self, function: Folding) -> CogroupedStream:
@@ -84,7 +86,7 @@ class CogroupedStream:
         return CogroupedStream(self.topology, [*self._parts, (side, function)])
 
     def aggregate(self, start: Any, *, type: str | DataType, store: str | None = None) -> Table:  # noqa: A002
-        """A table of the aggregates, at first ``start``, of this type."""
+        """Return a table of the aggregates of type ``type``; ``start`` is the initial value of each."""
         sides = [side for side, _ in self._parts]
         kind = type_of(type)
         logic = CogroupFold(start, tuple(function for _, function in self._parts))
@@ -135,8 +137,8 @@ class GroupedTable(_Grouped):
 class WindowedStream:
     """Final results only: a window is emitted once, after its end and grace. Keys become ``{key, start, end}``.
 
-    Event time advances between batches, so records are never late within a batch, and the batch that closes a
-    window still includes records of it.
+    Event time advances between batches, so no record is late within its batch, and the batch that closes a window still
+    includes its records.
     """
 
     def __init__(self, topology: Topology, frame: DataFrame, window: TimeWindow | SessionWindow) -> None:

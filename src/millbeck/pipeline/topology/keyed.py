@@ -2,8 +2,8 @@
 
 A processor gets the records of its key in order and keeps its state in `KeyState`; it yields its output. Records of
 several inputs arrive unordered in each batch. `in_order` orders them as a Kafka Streams task would: each input
-partition by offset, and of the partitions always the one whose next record has the smallest timestamp; a table's record
-before a stream's with the same timestamp.
+partition by offset; among the partitions, the next record is the one with the smallest timestamp, and with equal
+timestamps a table's record precedes a stream's.
 """
 
 from __future__ import annotations
@@ -167,11 +167,12 @@ class ForeignKeySubscription:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyResponse:
-    """One row of the left table and its responses: (left, right), or (None, None) when the row no longer exists.
+    """One row of the left table and the responses to it. Emits (left, right), or (None, None) when the row no longer
+    exists.
 
-    Records on `LEFT` have the row's ``value``, its ``version`` and whether it ``points`` to a key; on `RIGHT` come the
-    responses, with the ``version`` they are for and a ``value``. Responses from the previous and the current foreign
-    key may arrive in any order: only those for the row's current version are used.
+    Records on `LEFT` have the row's ``value``, its ``version`` and whether it ``points`` to a key; records on `RIGHT`
+    are the responses, with a ``value`` and the ``version`` of the row that they answer. Responses from the previous and
+    the current foreign key may arrive in any order: only those for the row's current version are used.
     """
 
     is_left: bool
@@ -205,10 +206,10 @@ class ForeignKeyResponse:
 
 @dataclass(frozen=True, slots=True)
 class CogroupFold:
-    """Aggregates several streams into one: the value after the batch's last record, once a batch.
+    """Aggregates several streams into one: emits the value after the batch's last record, once per batch.
 
     ``adders`` are the functions of the streams, by side: each takes (aggregate, value) and returns the new aggregate.
-    An aggregate that becomes None is gone, and a tombstone leaves.
+    An aggregate that becomes None is deleted, and a tombstone is emitted.
     """
 
     start: Any

@@ -1,4 +1,4 @@
-"""A description of a topology for people: its shuffles (repartitions in Kafka Streams) and state stores."""
+"""A description of a topology for users: its shuffles (repartitions in Kafka Streams) and state stores."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TopologyDescription:
     outputs: list[str] = field(default_factory=list)
 
     def store(self, name: str | None, kind: str, holds: str) -> str:
-        """A unique name of a new store: the given one, or its kind, with a number if needed."""
+        """Add a store; returns its unique name: the given one or its kind, with a number if needed."""
         chosen = name or f"{kind}-{sum(one.name.startswith(f'{kind}-') for one in self.stores) + 1}"
         number = 1
         while any(one.name == chosen for one in self.stores):

@@ -44,7 +44,7 @@ RecordFunction: TypeAlias = Callable[[ColumnRecord], Described]
 
 
 def column(described: Any, what: str) -> Column:
-    """Convert the result of a user function to one column."""
+    """Convert the result of a user function to a single column."""
     if isinstance(described, Column):
         return described
     if isinstance(described, Mapping):
@@ -66,7 +66,7 @@ def replacing(frame: DataFrame, **replaced: Column) -> dict[str, Column]:
 
 
 def with_headers(frame: DataFrame) -> dict[str, Column]:
-    """The columns of the frame's records, with headers in any case."""
+    """The columns of the frame's records, always with a column of headers."""
     headers = sf.col(HEADERS) if HEADERS in frame.columns else sf.lit(None)
     return {**replacing(frame), HEADERS: headers.cast(HEADERS_TYPE)}
 

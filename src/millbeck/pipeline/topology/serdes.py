@@ -131,9 +131,11 @@ def _integer(name: str, kind: str, size_bytes: int) -> Serde:
 
 
 def json(schema: str | DataType, *, registry: SchemaRegistry | None = None, subject: str | None = None) -> Serde:
-    """JSON of this type, as Spark's DDL (``"customer STRING, amount DOUBLE"``) or type; unknown fields are left out.
+    """JSON of this type, given as Spark DDL (``"customer STRING, amount DOUBLE"``) or as a Spark type; unknown fields
+    are ignored.
 
-    With a registry each record is prefixed with a schema id; records are written with that of the subject's latest.
+    With a registry each record is prefixed with a schema id; records are written with the id of the subject's latest
+    schema.
     """
     plain = Serde("json", _reading(_json_decoding(schema), _json_problem(schema)), _to_json)
     if registry is None:
@@ -186,10 +188,10 @@ def _json_problem(schema: str | DataType, before: str = "") -> Callable[[Column]
 def avro(
     schema: SchemaGiven | None = None, *, registry: SchemaRegistry | None = None, subject: str | None = None
 ) -> Serde:
-    """Avro of this schema: a file, its text, or a dictionary.
+    """Avro with this schema: a file, its text, or a dictionary.
 
-    With a registry each record has the id of its writer's schema, and is resolved to the given schema, or to the
-    subject's latest if none is given; the default subject is the topic name with ``-key`` or ``-value``.
+    With a registry each record has the id of its writer's schema, and is resolved to the given schema, or else to the
+    subject's latest schema; the default subject is the topic name with ``-key`` or ``-value``.
     """
 
     def made(topic: str, part: str) -> Serde:
@@ -212,7 +214,8 @@ def protobuf(
     registry: SchemaRegistry | None = None,
     subject: str | None = None,
 ) -> Serde:
-    """Protobuf of this schema: a .proto, a descriptor set (.desc), or the text of a .proto; registries as with `avro`.
+    """Protobuf with this schema: a .proto file, a descriptor set (.desc), or the text of a .proto; registries as with
+    `avro`.
 
     ``message`` names one of the schema's messages, by default the first.
     """

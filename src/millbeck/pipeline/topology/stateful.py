@@ -1,8 +1,8 @@
 """Needs pyspark: run the logic of one key (`keyed`) on Spark's state, by transformWithState.
 
 The inputs are merged, with each record marked with its input; Spark groups the records by key and keeps the slots of
-each key in its state store. Structs are dictionaries there. Output columns are the key, the emitted values, the time
-and the order.
+each key in its state store. In the state, structs are dictionaries. Output columns are the key, the emitted values, the
+time and the order.
 """
 
 from __future__ import annotations

@@ -138,9 +138,11 @@ class Stream:
         return self.select_key(function).group_by_key()
 
     def repartition(self, partitions: int) -> Stream:
-        """The same records, those of a key in one of so many tasks, for what follows up to the next shuffle."""
+        """Shuffle the records by key into this number of tasks, which the following operators use up to the next
+        shuffle.
+        """
         if partitions < 1:
-            raise TopologyError(f"repartition: {partitions} is no number of partitions; it must be above zero")
+            raise TopologyError(f"repartition: {partitions} is not a number of partitions: it must be above zero")
         self.topology.outline.shuffled(f"repartition by key, into {partitions}")
         return self._with(self.frame.repartition(partitions, "key"))
 
@@ -230,7 +232,7 @@ class Stream:
         key: Serde | None = None,
         value: Serde | None = None,
     ) -> None:
-        """Write to a topic, or to the one that a function of the record names; it is one of ``topics``."""
+        """Write to a topic, or to the one that a function of the record returns, which must be one of ``topics``."""
         if isinstance(topic, str):
             if topics:
                 raise TopologyError("to: topics= are those that a function of the record chooses from")
@@ -244,7 +246,8 @@ class Stream:
     def publish(self, *, key: Serde | None = None, value: Serde | None = None) -> Stream:
         """Also write the results of a windowed aggregate to the changelog of its store, which must have a name.
 
-        The topic ``{app}-{store}-changelog`` is compacted; its keys are those of the results, with their windows.
+        The topic ``{app}-{store}-changelog`` is compacted; its keys are the keys of the results, which include the
+        window.
         """
         if self._store is None:
             raise TopologyError("only the results of a windowed aggregate with store= can be published")

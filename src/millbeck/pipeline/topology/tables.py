@@ -91,7 +91,8 @@ class Table:
         self.topology.write(self.records, [topic], None, key=key, value=value)
 
     def publish(self, *, key: Serde | None = None, value: Serde | None = None) -> Table:
-        """Write the changes of this table's store, which must have a name, to the topic ``{app}-{store}-changelog``.
+        """Also write the changes of this table's store, which must have a name, to the topic
+        ``{app}-{store}-changelog``.
 
         The topic is compacted, so it holds the last value of each key; a deleted key leaves a tombstone.
         """
@@ -122,7 +123,9 @@ class Table:
         return Stream(self.topology, _joined(rows, column(joiner(sf.col("left"), sf.col("right")), "join")))
 
     def join(self, other: Table, joiner: JoinFunction, *, foreign_key: ValueFunction | None = None) -> Table:
-        """Join by key; with ``foreign_key``, a function of this table's value, by the other table's key it returns."""
+        """Join by key, or with ``foreign_key``: a function of this table's value that returns the key of the other
+        table.
+        """
         return self._join(other, joiner, needs_left=True, needs_right=True, foreign_key=foreign_key)
 
     def left_join(self, other: Table, joiner: JoinFunction, *, foreign_key: ValueFunction | None = None) -> Table:
@@ -248,8 +251,8 @@ class GlobalTable:
 def last_rows(records: DataFrame) -> DataFrame:
     """The rows of a table, from all records of its topic: the last value of each key in the log, without deleted keys.
 
-    Timestamps do not count: a record or tombstone written last is the last one, however old it says it is. Only for a
-    key in several partitions, which no partitioner by key makes, the newest of their last records is taken.
+    Timestamps are ignored within a partition: the record or tombstone with the highest offset is the last one. Only if
+    a key is in several partitions, which no partitioner by key causes, the one with the newest timestamp is used.
     """
     by_partition = (
         records.where("key IS NOT NULL")

@@ -110,14 +110,16 @@ class Topology:
         return Table(self, self.stream(topic, key=key, value=value).records, name=store)
 
     def global_table(self, topic: str, *, key: Serde | None = None, value: Serde | None = None) -> GlobalTable:
-        """A whole topic as a table available to every task, by the rule of `table`; for tables that fit into memory."""
+        """A whole topic as a table available to every task, with the last value of each key as in `table`; it must fit
+        into memory.
+        """
         records = self._open_table(topic)
         self.outline.sources.append(f"{topic} (whole, for each batch)")
         decoded = self._decoded(records, *_bound(key or string(), value or raw(), topic), None)
         return GlobalTable(self, last_rows(decoded.frame))
 
     def _open_stream(self, names: list[str], *, starting: str, headers: bool) -> DataFrame:
-        """The records of the topics as they come."""
+        """Read the records of the topics as they arrive."""
         return (
             self.spark.readStream.format("millbeck")
             .options(**self._options, startingOffsets=starting, includeHeaders=str(headers).lower())
@@ -126,7 +128,7 @@ class Topology:
         )
 
     def _open_table(self, topic: str) -> DataFrame:
-        """All records of the topic that are there when a batch begins."""
+        """Read all records that are in the topic when a batch begins."""
         return self.spark.read.format("millbeck").options(**self._options).option("subscribe", topic).load()
 
     def stream_of(self, frame: DataFrame) -> Stream:
@@ -202,7 +204,7 @@ class Topology:
     def write(
         self, records: Records, topics: Sequence[str], chosen: Column | None, *, key: Serde | None, value: Serde | None
     ) -> None:
-        """Write to one topic, or to that of several which ``chosen`` names."""
+        """Write to the only topic, or to the one of several that the column ``chosen`` contains."""
         held = records.paths[0].frame.schema
         kinds = {part: held[part].dataType for part in ("key", "value")}
         given = (key or serde_for(kinds["key"]), value or serde_for(kinds["value"]))
@@ -232,7 +234,8 @@ class Topology:
         self.outline.outputs[-1] = f"{topic} (compacted: the changes of the store {store})"
 
     def outgoing(self, partition_counts: Mapping[str, int] | None = None, *, is_apart: bool = False) -> DataFrame:
-        """All rows that the topology writes, in the format of the sink; ``is_apart`` is for checkpoints made before.
+        """All rows that the topology writes, in the format of the sink; ``is_apart`` reads each root once per path, as
+        checkpoints of earlier versions require.
 
         With partition counts each row also has its partition, and one task has all rows of a partition, as exactly-once
         delivery requires.
@@ -247,7 +250,7 @@ class Topology:
         return to_log_partitions(placed, partitions=max(partition_counts.values()))
 
     def _outgoing_for(self, checkpoint: str, partition_counts: Mapping[str, int] | None) -> DataFrame:
-        """All rows, from sources that the checkpoint knows, if there is one."""
+        """All rows that the topology writes, with sources that match those of the checkpoint if it exists."""
         rows = self.outgoing(partition_counts)
         wanted = sources_of(rows)
         if wanted is None:
@@ -309,14 +312,14 @@ class Topology:
 
 
 def _one_of(chosen: Column, topics: Sequence[str]) -> Column:
-    """The chosen topic; a record with another one fails the query, instead of being written to a topic of its own."""
+    """The chosen topic; a record with another topic fails the query, so that no unintended topic is created."""
     text = sf.coalesce(chosen.cast("string"), sf.lit("null"))
     wrong = sf.concat(sf.lit("to: a record goes to the topic "), text, sf.lit(f", and topics= has {', '.join(topics)}"))
     return sf.when(chosen.isin(*topics), chosen).otherwise(sf.raise_error(wrong).cast("string"))
 
 
 def _letter(topic: str) -> dict[str, Column]:
-    """A bad record for this topic: as it was, with headers that tell where it was and what is wrong."""
+    """The unchanged bad record for this topic, with headers that contain its origin and the problem."""
     told = {name: sf.col("raw")[name].cast("string") for name in ("topic", "partition", "offset")}
     told["error"] = sf.col("problem")
     headers = [

@@ -47,7 +47,7 @@ class TimeWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionWindow:
-    """Records of a key less than ``gap`` apart form a session."""
+    """A session of a key consists of records that are less than ``gap`` apart."""
 
     gap_ms: int
     grace_ms: int

@@ -72,7 +72,7 @@ class SinkQueue:
         try:
             if some:
                 await self._sink.write(some)
-        except Exception as error:  # whatever is wrong with a disk or a topic, the node goes on
+        except Exception as error:  # a failed disk or topic must not stop the node
             if not self._is_failing:
                 log.warning("the audit %s cannot be written and is tried again: %s", self.name, error)
             self._is_failing = True

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def make_audit(broker: Broker) -> AuditLog | None:
-    """The audit of the settings; None if neither a file nor the topic is configured."""
+    """The audit configured by the settings; None if neither a file nor the topic is configured."""
     config, environment = broker.config, broker.environment
     options = config.audit
     sinks: list[AuditSink] = []

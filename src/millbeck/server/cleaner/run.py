@@ -1,4 +1,4 @@
-"""The compaction of one log in progress: its progress, and how to stop it."""
+"""A running compaction of one log: reports its progress and can stop it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CleanerRun:
             self.worker.stop()
 
     def reported(self, progress: object, now: float) -> None:
-        """A progress report of the worker; the progress of a long run is logged periodically."""
+        """Store a progress report of the worker; the progress of a long run is logged periodically."""
         from millbeck.storage.compaction.job import CompactionProgress
 
         if not isinstance(progress, CompactionProgress):

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from millbeck.storage.directory import LogDirectory
 
 DEATHS_MAX: Final = 3
-"""The number of consecutive worker deaths after which a log is marked uncleanable: it may need more memory than there
-is."""
+"""The number of consecutive worker deaths after which a log is marked uncleanable: it may need more memory than is
+available."""
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 STOP_SECONDS_MAX: Final = 10.0
 POLL_SECONDS: Final = 0.01

@@ -37,5 +37,5 @@ class Reporter:
 
 
 def run(context: WorkerContext, order: CleanerJob) -> CompactionResult:
-    """Run a compaction. Raises `CompactionError` and OSError; its output files may be left behind then."""
+    """Run a compaction. Raises `CompactionError` and OSError, and may then leave output files behind."""
     return compact(order.job, context.files, RateThrottle(context, order.bytes_per_second), Reporter(context))

@@ -1,7 +1,7 @@
 """The sets of all broker options and all group options.
 
-Security options may be set for one listener only: ``listener.name.<name>.<option>``. Such a name is an option of its
-own with the plain option as its synonym.
+Security options may be set for one listener only: ``listener.name.<name>.<option>``. Such a name is a separate option
+with the plain option as its synonym.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The stricter profile of a node, ``millbeck.hardened=true`` or ``millbeck server --hardened``.
 
-Kafka's defaults are for networks that one trusts. The profile has two parts: `HARDENED`, limits that replace Kafka's
-defaults where the node's own settings say nothing, and rules that settings must keep, or the node does not start. All
-that is broken is told at once.
+Kafka's defaults assume a trusted network. The profile has two parts: `HARDENED`, limits that replace Kafka's defaults
+unless the node sets them itself, and rules for the settings, without which the node does not start. All violated rules
+are reported together.
+
 """
 
 from __future__ import annotations
@@ -38,19 +39,21 @@ def is_hardened(texts: Mapping[str, str]) -> bool:
 
 
 def hardened_texts(texts: Mapping[str, str]) -> dict[str, str]:
-    """The settings with the stricter defaults; what is set stays."""
+    """The settings with the stricter defaults added; settings that are present are unchanged."""
     return {**HARDENED, **texts}
 
 
 def changed_by_profile(texts: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """What the profile changes: name, new value, Kafka's default. ``texts`` are the settings as they were given."""
+    """The defaults that the profile changes: name, new value, Kafka's default. ``texts`` are the settings before the
+    profile is applied.
+    """
     for name, text in HARDENED.items():
         if name not in texts:
             yield name, text, BROKER_OPTIONS[name].default_text or ""
 
 
 def check_hardened(config: NodeConfig) -> None:
-    """Raise `InvalidConfig` with everything that the profile does not allow."""
+    """Raise `InvalidConfig` with all violations of the profile's rules."""
     broken = list(_broken(config))
     if broken:
         raise InvalidConfig(
@@ -59,7 +62,7 @@ def check_hardened(config: NodeConfig) -> None:
 
 
 def check_mechanisms(listener: str, protocol: str, sasl: ListenerSasl) -> None:
-    """The rules for one listener's logins, which also dynamic configs must keep. Raises `InvalidConfig`."""
+    """Check the rules for the SASL mechanisms of one listener, also after dynamic changes. Raises `InvalidConfig`."""
     for reason in _broken_by_mechanisms(listener, protocol, sasl):
         raise InvalidConfig(f"{_NAME}: {reason}")
 

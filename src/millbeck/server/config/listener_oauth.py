@@ -118,12 +118,14 @@ def oauth_settings(
 
 
 def peer_tokens(read: Read, jaas: Mapping[str, str], static: Mapping[str, str]) -> TokenSettings:
-    """Where this node's own tokens come from. Raises `InvalidConfig`."""
+    """The source of this node's own tokens. Raises `InvalidConfig`."""
     from millbeck.client.oauth.settings import token_settings
     from millbeck.server.config.broker_options import BROKER_OPTIONS
 
     def read_client_option(declared: Option[Any]) -> Any:
-        """By the broker's declaration of the same name; what only clients have keeps its default."""
+        """Read a client option by the broker option of the same name; options that only clients have keep their
+        default.
+        """
         option = BROKER_OPTIONS.by_name.get(declared.name)
         return declared.default if option is None else read(option)
 

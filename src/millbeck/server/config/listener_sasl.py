@@ -1,4 +1,4 @@
-"""The SASL settings of one listener: its mechanisms, and what each of them is configured with.
+"""The SASL settings of one listener: its mechanisms, and the settings of each.
 
 A setting for one mechanism of one listener precedes one for the listener, which precedes the general one:
 ``listener.name.<listener>.<mechanism>.<setting>``, ``listener.name.<listener>.<setting>``, ``<setting>``, with listener
@@ -37,7 +37,7 @@ class MechanismSettings:
     oauth: OauthSettings | None = None
     """OAUTHBEARER: which tokens are accepted; None for a node's own logins."""
     tokens: TokenSettings | None = None
-    """OAUTHBEARER: where a node's own tokens come from; None on a listener."""
+    """OAUTHBEARER: the source of a node's own tokens; None on a listener."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +49,8 @@ class ListenerSasl:
 def listener_sasl(
     listener: str, texts: Mapping[str, str], *, is_local: bool, static: Mapping[str, str]
 ) -> ListenerSasl:
-    """The settings of a listener with SASL. ``is_local``: it is bound to loopback only. ``static`` are the settings
-    that only the node's own files can make. Raises `InvalidConfig` naming the setting."""
+    """The settings of a listener with SASL. ``is_local`` says that the listener is bound to loopback only. ``static``
+    are settings that can only be made in the node's own files. Raises `InvalidConfig` naming the setting."""
     enabled: tuple[str, ...] = _value(SaslOptions.enabled_mechanisms, texts, listener)
     if not enabled:
         raise InvalidConfig(f"sasl.enabled.mechanisms: listener {listener} needs at least one mechanism")

@@ -184,7 +184,7 @@ class DelayedFetch:
         return self.wanted
 
     def _try(self, *, is_last: bool) -> bool:
-        """Answer if there is enough data or if this is the last try; False to go on waiting.
+        """Answer if there is enough data or if this is the last try; returns False if the fetch must keep waiting.
 
         When finding the position needs the disk, a thread reads the missing pages and the fetch starts over.
         """
@@ -272,7 +272,7 @@ class DelayedFetch:
         )
 
     def _release(self, found: list[PartitionRead]) -> None:
-        """Go on waiting; the session's ready partitions are then only those with something that the client has not been
+        """Keep waiting; the session's ready partitions are then only those with something that the client has not been
         sent."""
         for outcome in found:
             if outcome.slice is not None:

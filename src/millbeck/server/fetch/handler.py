@@ -8,8 +8,8 @@ Behaviour
 - Sessions (KIP-227): see `sessions`. An incremental response lists only partitions with changes.
 - A follower reads up to the end of the log. It must use the inter-broker listener and be allowed CLUSTER_ACTION; its
   fetch offset is its progress (`replication.isr`).
-- A consumer may read from a follower (version 11), below the high watermark that the follower knows, and is sent to a
-  near replica when ``replica.selector.class`` says so (KIP-392).
+- A consumer may read from a follower (version 11), below the high watermark that the follower knows, and is redirected
+  to a near replica if ``replica.selector.class`` chooses one (KIP-392).
 Versions
 - 7: sessions. 12: a reader whose last epoch diverges from this log gets the diverging epoch instead of records.
 - 13: topic ids instead of names. 15: the follower's broker epoch. 16: a client that asks the wrong broker gets the

@@ -132,7 +132,7 @@ class FetchSession:
             self.ready[key] = known
 
     def watch(self, wanted: CachedPartition, partition: Partition | None) -> None:
-        """Bind a cached partition to the `Partition` it names now (a topic may be deleted and created again)."""
+        """Bind a cached partition to the current `Partition` of its name (a topic may be deleted and created again)."""
         if wanted.partition is partition:
             return
         if wanted.partition is not None:
@@ -215,7 +215,7 @@ class FetchSessions:
     def open(self, size: int, uses_topic_ids: bool, now_ms: int, *, is_privileged: bool = False) -> FetchSession | None:
         """Open a session for ``size`` partitions, a follower's if privileged.
 
-        None when no slot is free: the client then goes on with full fetches.
+        None when no slot is free: the client then continues with full fetches.
         """
         if size == 0 or (len(self._sessions) >= self.slots_max and not self._evict(size, is_privileged, now_ms)):
             return None

@@ -72,7 +72,8 @@ def _this_node(config: NodeConfig, directory_id: Uuid, host_name: Callable[[], s
 
 
 def initial_addresses(config: NodeConfig, host_name: Callable[[], str]) -> tuple[tuple[str, str, int], ...]:
-    """The addresses of a controller that may not run yet: listener, host and port, the one used by other nodes first.
+    """The addresses of a controller that may not run yet, as listener, host and port; the one that other nodes use is
+    the first.
 
     ``host_name`` provides this host's name where a listener binds every interface. Nodes connect by the first of
     ``controller.listener.names``. Raises `InvalidConfig`.

@@ -71,10 +71,10 @@ class EventLoopMonitor:
     def freeze_loaded_objects(self, give_back: Callable[[], asyncio.Future[None]] | None = None) -> None:
         """Freeze all objects loaded so far (`gc.freeze`), and run full collections when idle.
 
-        ``give_back`` starts returning freed memory to the system on a thread; it is called when idle.
+        ``give_back`` is called when the loop is idle; it starts a thread that returns freed memory to the system.
 
-        Only for a node with a process of its own: the settings are process-wide, and the collector's list of callbacks
-        would keep a crashed simulated node alive forever.
+        Only for a node that does not share its process: the settings are process-wide, and the collector's list of
+        callbacks would keep a crashed simulated node alive forever.
         """
         self._collects_when_idle = True
         self._give_back = give_back

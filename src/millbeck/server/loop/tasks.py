@@ -10,7 +10,9 @@ from millbeck.kernel.environment import Clock, Threads
 
 
 class TaskSupervisor:
-    """Supervises tasks: ``report`` gets exceptions of a task, ``fail`` a `BaseException`, which ends the process."""
+    """Supervises tasks. An `Exception` of a task goes to ``report``; any other `BaseException` goes to ``fail``, which
+    ends the process.
+    """
 
     def __init__(
         self,

@@ -68,8 +68,8 @@ class AutoCreation:
     ) -> None:
         """Queue topics for creation, unless already queued; topics beyond `NAMES_MAX` are ignored.
 
-        ``made_as`` says how to create those that are neither internal nor made with the server's defaults. Topics that
-        were refused less than ``pause_s`` ago are not asked for again.
+        ``made_as`` has the definitions of topics that are neither internal nor created with the broker's defaults.
+        Topics whose creation was refused less than ``pause_s`` ago are not requested again.
         """
         now_s = self._broker.environment.clock.monotonic()
         room = NAMES_MAX - len(self._names)

@@ -8,7 +8,7 @@ connection (`inner_calls`); a single-node cluster needs nothing else.
 
 Everything sent here is safe to repeat: registrations carry an incarnation id, heartbeats and partition changes carry
 epochs, and clients would retry their own requests. A controller answers the requests of a connection in order, so each
-kind of request that must not wait for others has a channel of its own.
+kind of request that must not wait for others has a separate channel.
 """
 
 from __future__ import annotations
@@ -162,6 +162,8 @@ class ControllerChannel:
 
 
 def _is_refused(answer: Any) -> bool:
-    """Whether the node that answered is not the active controller: CreateTopics says so for each topic."""
+    """Whether the node that answered is not the active controller; the response of CreateTopics has this error per
+    topic.
+    """
     results = (answer,) if hasattr(answer, "error_code") else getattr(answer, "topics", ())
     return any(each.error_code == NotController.code for each in results)

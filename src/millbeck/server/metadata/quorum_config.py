@@ -22,7 +22,7 @@ FETCHES_IN_TIMEOUT: Final = 4
 def is_alone(config: NodeConfig) -> bool:
     """Whether a combined node has no other voter configured.
 
-    It is then a quorum of one, unless its metadata log names the voters.
+    It is then a quorum of one, unless its metadata log contains the voters.
     """
     others = [voter for voter in config.voters if voter.node_id != config.node.node_id]
     return config.is_controller and config.is_broker and not others

@@ -436,7 +436,7 @@ class QuorumDriver:
         self, decide: Callable[[MetadataImage], Result[T] | Steps[Result[T]]], *, by: ChangeOrigin | None = None
     ) -> T:
         """Carry out a decision; returns its response once everything it was based on is committed. ``by`` is the client
-        whose decision it is, for the audit.
+        that requested it, for the audit.
 
         Raises whatever ``decide`` raises, and then nothing has changed; `NotController` when this node does not lead,
         or ceased to before the decision was committed; `MetadataLogFailed` when the log failed, so that the outcome is
@@ -579,7 +579,7 @@ class QuorumDriver:
         return [BeginTransactionRecord(name="Bootstrap records"), *records, EndTransactionRecord()]
 
     def _on_published(self, image: MetadataImage, size_bytes: int) -> None:
-        """All subscribers have an image; it may be the last one needed before this node can decide."""
+        """Called when all subscribers have an image, which may be the last one needed before this node can decide."""
         if image.features.metadata_version:
             self.snapshots.committed(image, size_bytes)
         machine = self.machine

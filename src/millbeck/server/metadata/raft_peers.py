@@ -1,8 +1,8 @@
 """Connections to the other quorum members, over which the raft state machine's requests are sent.
 
-Each address has two connections: one for fetches, which the leader may hold, and one for all other requests, which must
-not wait behind a fetch. A connection is opened on first use and dropped when it fails; the state machine decides when
-to retry. At most `WAITING_MAX` requests wait for a connection to open; further ones fail at once.
+Each address has two connections: one for fetches, whose responses the leader may delay, and one for all other requests,
+which must not wait behind a fetch. A connection is opened on first use and dropped when it fails; the state machine
+decides when to retry. At most `WAITING_MAX` requests wait for a connection to open; further ones fail at once.
 """
 
 from __future__ import annotations

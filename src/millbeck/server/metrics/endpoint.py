@@ -118,7 +118,7 @@ class HttpConnection(asyncio.Protocol):
             self._endpoint.wants_part(self)
 
     def make_part(self) -> None:
-        """Render and send the next part of the response, in an event loop iteration of its own."""
+        """Render and send the next part of the response, one per event loop iteration."""
         page, transport = self._page, self._transport
         if page is None or self._is_stalled:
             return

@@ -52,7 +52,9 @@ class AuthorizedResource:
 
     @property
     def is_probe(self) -> bool:
-        """Whether it is asked only to spare questions about each of the resources that a request names."""
+        """Whether the operation on the cluster is checked only because, if allowed, the resources of the request need
+        no checks.
+        """
         return self.is_filter and self.resource_type is ResourceType.CLUSTER
 
 
@@ -65,9 +67,10 @@ class Authorization:
         self.denied_count = 0
 
     def decided(self, call: AuthorizedCall, asked: AuthorizedResource, *, is_allowed: bool) -> bool:
-        """Log and count a decision; returns whether the request goes on, which in a dry run it does.
+        """Log and count a decision; returns whether the request is allowed, which in a dry run it always is.
 
-        A probe is answered as decided in a dry run, too: the question that follows it is the one to be logged.
+        A probe returns its decision also in a dry run, so that the checks of the single resources follow and are
+        logged.
         """
         if not is_allowed:
             self.denied_count += 1
@@ -78,7 +81,9 @@ class Authorization:
         return is_allowed or (self.is_dry_run and not asked.is_probe)
 
     def is_any_allowed(self, call: AuthorizedCall, operation: Operation, resource_type: ResourceType) -> bool:
-        """As for a probe, what follows decides in a dry run."""
+        """Whether the operation is allowed on any resource of the type. Returns the decision also in a dry run, like a
+        probe: the checks that follow apply the dry run.
+        """
         authorizer = self._broker.authorizer
         return authorizer.authorize_any(call.principal, call.peer_host, operation, resource_type)
 
@@ -107,7 +112,7 @@ class Authorization:
         )
 
     def _rule(self, call: AuthorizedCall, asked: AuthorizedResource) -> str:
-        """What the decision is based on; empty if the authorizer does not tell."""
+        """The rule that the decision is based on; empty if the authorizer does not provide it."""
         authorizer = self._broker.authorizer
         if not isinstance(authorizer, StandardAuthorizer):
             return ""

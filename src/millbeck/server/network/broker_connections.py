@@ -1,8 +1,8 @@
 """Connections to other brokers, for requests between leaders and coordinators.
 
 There is one connection per broker and purpose, opened on demand. A broker answers the requests of a connection in
-order, so slow requests have a purpose of their own. Without a response the caller gets an `ApiError` and decides
-whether to retry.
+order, so slow requests have a separate purpose. Without a response the caller gets an `ApiError` and decides whether to
+retry.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class BrokerConnections:
     async def request(self, node_id: int, purpose: str, message: object, response: type[R], *, timeout_s: float) -> R:
         """Send a request and return the response; raises `ApiError` when there is none in time.
 
-        The timeout includes connecting, and waiting for other requests that connect: a broker that is cut off refuses
-        nothing, and each attempt to reach it takes as long as a connection may.
+        The timeout includes connecting, and waiting for other requests that connect: a broker that cannot be reached
+        does not refuse connections, so each attempt takes the whole connection timeout.
         """
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + timeout_s

@@ -2,10 +2,10 @@
 
 Requests take effect and are answered in the order they arrive. A request is handled inside ``buffer_updated`` and
 becomes a `Call`, which keeps its place in the queue of replies. While a produce waits for replicas after its append,
-the connection handles further requests; any other wait holds the connection (`Call.hold`). A held connection is still
-read until the next bytes arrive, which are kept for later, and then reading is paused: this way a peer that disconnects
-while its fetch is delayed is noticed. Reading also pauses at 64 unanswered requests, at 1 MiB of completed replies that
-cannot be sent yet, and while the peer does not read its replies.
+the connection handles further requests. During any other wait it handles none until the waiting request is answered: it
+is *held* (`Call.hold`). A held connection is read until the next bytes arrive; they are kept for later, and reading is
+paused. This detects a peer that disconnects while its fetch is delayed. Reading also pauses at 64 unanswered requests,
+at 1 MiB of completed replies that cannot be sent yet, and while the peer does not read its replies.
 """
 
 from __future__ import annotations
@@ -321,7 +321,9 @@ class Connection:
 
     @property
     def _watches_peer(self) -> bool:
-        """Whether the connection is held with no bytes kept: reading goes on, to notice that the peer disconnects."""
+        """Whether to keep reading although the connection is held: with no bytes kept, this detects a peer that
+        disconnects.
+        """
         return (
             self._is_held
             and not self._reader.is_inside_frame
@@ -330,8 +332,8 @@ class Connection:
         )
 
     def _account(self) -> bool:
-        """Report the size of this connection's receive buffer to `RequestMemory`; returns whether it may go on
-        reading."""
+        """Report the size of this connection's receive buffer to `RequestMemory`; returns whether the connection may
+        continue reading."""
         before, self._held_bytes = self._held_bytes, self._reader.held_bytes
         self._waits_for_memory = not self.listener.memory.changed(self, before, self._held_bytes)
         if self._waits_for_memory:

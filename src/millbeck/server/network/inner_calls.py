@@ -1,7 +1,7 @@
-"""Requests to the controller that did not arrive as a frame of their own.
+"""Requests to the controller that do not arrive as frames of a connection.
 
 There are two kinds: requests of the broker in the same process, and client requests that another broker forwards in an
-envelope (KIP-590). The same handlers serve them; only the reply takes another way.
+envelope (KIP-590). The same handlers serve them; only the reply is returned differently.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class InnerCall:
-    """The part of the interface of `call.Call` that handlers use, for a request without a frame of its own."""
+    """The part of the interface of `call.Call` that handlers use, for a request that has no frame of a connection."""
 
     __slots__ = (
         "api_name",

@@ -133,7 +133,9 @@ class Listener:
         return Connection(self, self.connections_accepted)
 
     def admit(self, connection: Connection) -> str | None:
-        """Admit and count a new connection; returns the reason if its address is not allowed or a limit is exceeded."""
+        """Admit and count a new connection; if its address is not allowed or a limit is exceeded, returns the reason
+        instead.
+        """
         limits = self._limits
         host = connection.peer_host
         if self.allowed_networks is not None and host not in self.allowed_networks:

@@ -29,8 +29,8 @@ class PeerSecurity:
 
     @property
     def principal(self) -> Principal:
-        """The principal of this node on that listener, as far as it is known; with TLS alone it comes from the
-        certificate, with OAUTHBEARER from the first token."""
+        """The principal of this node on that listener, if it is known; with TLS alone it comes from the certificate,
+        with OAUTHBEARER from the first token."""
         subject = None if self.sasl is None else self.sasl.subject()
         return ANONYMOUS if subject is None else Principal(USER_TYPE, subject)
 

@@ -82,7 +82,8 @@ class FrameReader:
     """Splits received bytes into frames; ``handle`` gets each as a view without its prefix.
 
     The owner calls `buffer_for_receive` and `received` as asyncio's BufferedProtocol does. ``handle`` gets a view that
-    is valid only until it returns, and returns whether to go on; if False, the rest is kept for `resume`.
+    is valid only until it returns, and returns whether to continue; if False, the remaining bytes are kept for
+    `resume`.
     """
 
     __slots__ = (
@@ -216,7 +217,7 @@ class FrameReader:
         return True, position
 
     def _keep(self, rest: memoryview | bytes) -> None:
-        """Move an incomplete frame to a buffer of its own, with room for its next bytes."""
+        """Move an incomplete frame to a buffer owned by this connection, with room for its next bytes."""
         filled = len(rest)
         target = self._target_of(rest)
         own = self._shared.take(max(filled, SIZE_PREFIX.size, min(target, self._next_size(filled))))

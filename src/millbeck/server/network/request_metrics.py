@@ -84,11 +84,11 @@ class RequestTimes:
 
 
 STAGES: Final = (
-    ("requestqueuetimems", "from arrival to the start of the handler"),
+    ("requestqueuetimems", "waiting for the handler"),
     ("localtimems", "in the handler"),
-    ("remotetimems", "from the end of the handler to the completed reply"),
-    ("responsequeuetimems", "from the completed reply to its sending"),
-    ("responsesendtimems", "spent passing the reply to the kernel"),
+    ("remotetimems", "between the end of the handler and the completed reply"),
+    ("responsequeuetimems", "between the completed reply and its sending"),
+    ("responsesendtimems", "passing the reply to the kernel"),
 )
 
 
@@ -103,7 +103,9 @@ class RequestMetrics:
             ["request"],
         )
         self.stages = [
-            registry.histogram(f"kafka_network_requestmetrics_{name}", f"Milliseconds of requests {what}.", ["request"])
+            registry.histogram(
+                f"kafka_network_requestmetrics_{name}", f"Milliseconds that a request spends {what}.", ["request"]
+            )
             for name, what in STAGES
         ]
         self.errors = registry.counter(

@@ -104,13 +104,13 @@ class TlsEndpoint:
         self.audit: AuditTrail | None = None
 
     def logged_in(self, principal: Principal, host: str) -> None:
-        """A client has shown a certificate."""
+        """Record that a client has authenticated with a certificate."""
         if self.audit is not None:
             event = event_of(AuditKind.LOGIN, host=host, listener=self.name, mechanism="TLS", principal=principal.text)
             self.audit.record(event)
 
     def login_failed(self, host: str, reason: str) -> None:
-        """A handshake has failed, or the certificate names nobody."""
+        """Record a failed handshake, or a certificate without a principal."""
         if self.audit is not None:
             event = event_of(AuditKind.LOGIN_FAILED, host=host, listener=self.name, mechanism="TLS", reason=reason)
             self.audit.record(event)

@@ -27,7 +27,9 @@ def check_dates(certificates: tuple[Certificate, ...], now_ms: int) -> None:
 
 
 def check_same_owner(old: Certificate, new: Certificate, options: SslOptions) -> None:
-    """Raise `InvalidConfig` if the new certificate is for someone else, unless that is allowed."""
+    """Raise `InvalidConfig` if the new certificate has another subject or lacks a host name of the old one, unless that
+    is allowed.
+    """
     if not options.ssl_allow_dn_changes and new.subject != old.subject:
         raise InvalidConfig(
             f"the certificate's name would change from {old.subject} to {new.subject}: set ssl.allow.dn.changes=true "

@@ -1,7 +1,7 @@
 """The arithmetic of quotas: a rate over sampled windows, and a token bucket. Pure: callers pass the time.
 
 Both work as in Kafka. The rate is the sum of the samples divided by the time they cover, which counts as at least all
-full windows. So a client may use what it did not use in earlier windows at once.
+full windows. So a client may use at once the allowance that it did not use in earlier windows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class WindowedRate:
         self.used_ms = 0
 
     def record(self, amount: float, now_ms: int) -> None:
-        """Count an amount, or, if it is negative, take one back."""
+        """Count an amount; a negative one undoes an earlier one."""
         self._forget(now_ms)
         if not self._windows or now_ms - self._windows[-1][0] >= self._window_ms:
             if len(self._windows) == self._samples:

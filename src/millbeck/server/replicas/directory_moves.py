@@ -1,9 +1,9 @@
 """Move replicas between log directories of this node (AlterReplicaLogDirs).
 
 A *future* log is created in the target directory, under a name that ends in ``-future``. It copies the current log
-batch by batch, while the current log goes on serving reads and writes. Once it has caught up, it replaces the current
-log within one iteration of the event loop: the future log gets the real name, the old log is scheduled for deletion,
-and the new directory is reported to the controller.
+batch by batch, while the current log still serves reads and writes. Once it has caught up, it replaces the current log
+within one iteration of the event loop: the future log gets the real name, the old log is scheduled for deletion, and
+the new directory is reported to the controller.
 
 When the current log is truncated, the copy starts over, because the future log may hold the truncated records. A move
 that was interrupted by a stop of the process also starts over, at the next start.

@@ -2,7 +2,7 @@
 
 `LogManager.apply` applies a metadata image: a partition with a replica on this node gets a log and becomes leader or
 follower; a log that is deleted or reassigned to other brokers is removed. `LogUpkeep` flushes, checks and cleans up the
-logs that are there.
+existing logs.
 """
 
 from __future__ import annotations
@@ -363,7 +363,7 @@ class LogManager(LogUpkeep):
             self._broker.spawn(self._run_repair())
 
     async def _run_repair(self) -> None:
-        """Run the repair check in a task of its own: the code that found the damage may be serving a request."""
+        """Run the repair check in a separate task: the code that found the damage may be serving a request."""
         self._is_repair_scheduled = False
         self._broker.replication.repair.check()
 
@@ -377,8 +377,8 @@ class LogManager(LogUpkeep):
     ) -> None:
         """Truncate a log to ``offset``, or delete all its records (``starts_over``); durable when this returns.
 
-        Nobody may append to the log meanwhile. ``is_wanted`` is checked again just before the truncation, which is
-        skipped when it returns False. Raises `KafkaStorageError`, OSError.
+        Nothing may be appended to the log meanwhile. ``is_wanted`` is checked again just before the truncation, which
+        is skipped when it returns False. Raises `KafkaStorageError`, OSError.
         """
         cleaner, lowest = self._broker.cleaner, 0 if starts_over else offset
         await cleaner.partition_truncated(partition.name, lowest)

@@ -60,7 +60,7 @@ async def truncate(
 ) -> list[FileDeletion]:
     """Remove every batch whose last offset is at or after ``offset``, or all batches; durable when this returns.
 
-    Nobody may append to the log meanwhile. ``is_wanted`` is checked again just before the truncation. Raises
+    Nothing may be appended to the log meanwhile. ``is_wanted`` is checked again just before the truncation. Raises
     `KafkaStorageError`, OSError.
     """
     lowest = 0 if starts_over else offset

@@ -1,7 +1,7 @@
-"""The upkeep of the logs on a node: flushes, checkpoints, retention, scrubbing, and deletion of files.
+"""Maintains the logs of a node: flushes, checkpoints, retention, scrubbing, and deletion of files.
 
-Each runs at an interval of its own in a task of the node; files are read and written on threads. A failure concerns one
-log or one directory, and the next round tries again.
+Each runs at its own interval in a task of the node; files are read and written on threads. A failure concerns one log
+or one directory, and the next round tries again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class LogUpkeep:
-    """Keeps the logs of ``directories``; `LogManager` derives from it, and places logs in them."""
+    """Maintains the logs of ``directories``; its subclass `LogManager` creates and opens them."""
 
     def __init__(self, broker: ReplicationContext, directories: Sequence[LogDirectory]) -> None:
         self.directories = list(directories)
@@ -177,7 +177,7 @@ class LogUpkeep:
                 self._checkpointed[directory] = offsets
 
     async def _check_present(self) -> None:
-        """Take directories offline that are gone, as Apache Kafka does when a checkpoint cannot be written there."""
+        """Take log directories offline that no longer exist, as Kafka does when it cannot write a checkpoint there."""
         files = self._broker.environment.files
         for directory in self.directories:
             if directory.offline_reason is None:

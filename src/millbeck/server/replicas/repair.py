@@ -69,7 +69,7 @@ class ReplicaRepair:
             self._full[directory] = None
             log.error(
                 "the disk of %s is full: appends that do not fit are refused with KAFKA_STORAGE_ERROR until there is"
-                " room, reads go on",
+                " room; reads are still served",
                 directory.path,
             )
         if (

@@ -192,13 +192,13 @@ class ReplicaManager:
         self.moves.cancel(partition)
 
     def is_in(self, partition: Partition, directory: Uuid, registered: Uuid, *, is_choice: bool) -> None:
-        """A replica's log is in ``directory``: report it to the controller, if the controller does not know yet."""
+        """Report to the controller that a replica's log is in ``directory``, unless the controller knows."""
         is_known = directory == registered or self.repair.is_lost(partition)
         if not is_known and (is_choice or registered not in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)):
             self.assignments.assign(TopicIdPartition(partition.topic_id, partition.name.partition), directory)
 
     def is_unusable(self, topic_id: Uuid, index: int) -> None:
-        """A replica's log could not be opened or created: report the replica as being in a lost directory."""
+        """Report a replica whose log could not be opened or created as being in a lost directory."""
         self.assignments.assign(TopicIdPartition(topic_id, index), LOST_DIRECTORY)
 
     def went_offline(self, partition: Partition) -> None:

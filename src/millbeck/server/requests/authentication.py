@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 
 class AuthenticationWork:
-    """Shared by the authentications of a node: threads for slow steps, at most two at a time, and the keys of
+    """Shared by all authentications of a node: threads for slow steps, at most two at a time, and the keys that verify
     tokens."""
 
     def __init__(self, broker: Broker) -> None:
@@ -71,7 +71,7 @@ class AuthenticationWork:
         return self.token_keys
 
     def reload(self) -> None:
-        """Look again at what is not in the configuration itself."""
+        """Read the keys of tokens again, which are outside of the configuration."""
         if self.token_keys is not None:
             self.token_keys.want()
 

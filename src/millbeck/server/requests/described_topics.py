@@ -1,4 +1,4 @@
-"""Whether a client may see a group that names topics: only if it may describe each of them."""
+"""Whether a client may see a group that refers to topics: only if it may describe all of them."""
 
 from __future__ import annotations
 

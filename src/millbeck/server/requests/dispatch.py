@@ -4,9 +4,9 @@ A handler is declared beside its code with `handles` (a function of the decoded 
 the response) or `handles_frames` (produce and fetch, which decode the frame themselves). `routes` lists all handlers;
 ApiVersions, the protocol page and the tests read that list.
 
-- A plain handler returns its response, or None when it completes its `Call` later; it holds the connection if it has
-  to.
-- An async handler holds the connection until it returns.
+- A plain handler returns its response, or None when it completes its `Call` later. If later requests of the connection
+  must wait for that, it calls `Call.hold`.
+- No further request of the connection is handled until an async handler has returned.
 - An `ApiError` becomes the API's error reply; any other exception is logged, counted and answered UNKNOWN_SERVER_ERROR.
   Malformed requests and unknown APIs or versions close the connection: there is no reply for them.
 """

@@ -1,8 +1,8 @@
 """Decides which produced batches are too expensive to validate on the event loop.
 
-While the event loop validates a batch it serves no other request; a thread costs some 60 µs of CPU time and holds the
-connection. So a batch is validated on a thread when that is expected to take well over 60 µs, judging by its size, its
-codec and the topic's compression type. Sizes and measurements are in docs/adr/0005.
+While the event loop validates a batch it serves no other request; a thread costs some 60 µs of CPU time, and the
+connection's next requests wait for it. So a batch is validated on a thread when that is expected to take well over 60
+µs, judging by its size, its codec and the topic's compression type. Sizes and measurements are in docs/adr/0005.
 
 The size of a compressed batch is known only after decompression. One that looks light is decompressed on the loop up to
 `RAW_BYTES_MAX`; if that is not enough (`DecompressionLimit`), it is heavy after all.

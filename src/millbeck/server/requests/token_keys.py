@@ -1,4 +1,4 @@
-"""Fetches the keys of identity providers that verify tokens, and refreshes them while the node runs.
+"""Fetches the identity providers' keys, by which token signatures are verified, and refreshes them while the node runs.
 
 `security.oauth.key_refresh` decides when to fetch. All listeners with the same settings share one `ProviderKeys`, and
 connections whose tokens wait for keys share its fetch.

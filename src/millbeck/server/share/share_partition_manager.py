@@ -1,8 +1,8 @@
 """Manage the share partitions that this broker leads, by group and partition, and the share sessions.
 
-A share partition is created when a member first fetches from it. It is dropped when its group has no session here any
-more and none of its records are acquired; the next fetch loads the state from the share coordinator again, which may
-have been reset meanwhile.
+A share partition is created when a member first fetches from it. It is dropped when its group has no session on this
+broker and none of its records are acquired; the next fetch loads the state from the share coordinator again, because it
+may have been reset meanwhile.
 """
 
 from __future__ import annotations

@@ -51,7 +51,9 @@ def guard_for(broker: Broker, partition: Partition, batch: bytes, version: int) 
 async def ask_about(
     broker: Broker, transactional_id: str, guards: list[VerificationGuard], version: int
 ) -> dict[Partition, ApiError]:
-    """Verify the guarded batches; returns the partitions whose batch is rejected, with the error."""
+    """Ask the coordinator to verify the guarded batches; returns the partitions whose batch is rejected, with the
+    error.
+    """
     by_producer: dict[tuple[int, int], list[VerificationGuard]] = {}
     for guard in guards:
         by_producer.setdefault((guard.producer_id, guard.producer_epoch), []).append(guard)

@@ -2,11 +2,12 @@
 
 Without this, a delayed write could arrive after its transaction's marker and leave a hanging transaction.
 
-Theory of operation. The first write of a producer's transaction to a partition gets a verification guard while the
-coordinator is asked: up to transaction version 1, whether the partition is part of the transaction; in version 2, to
-add it. The write is appended only if its guard is still valid when the response arrives; a marker of the transaction
-or a leader change invalidates it. While a transaction is open on the partition, its producer's writes need no guard. A
-guard stays after a failed write, since it remembers the lowest sequence seen: a later batch must not overtake it.
+Theory of operation. The first write of a producer's transaction to a partition gets a verification guard. While the
+guard is pending, the broker asks the coordinator to verify that the partition is part of the transaction (up to
+transaction version 1), or to add it (version 2). The write is appended only if its guard is still valid when the
+response arrives; a marker of the transaction or a leader change invalidates it. While a transaction is open on the
+partition, its producer's writes need no guard. A guard stays after a failed write, since it remembers the lowest
+sequence seen: a later batch must not overtake it.
 """
 
 from __future__ import annotations

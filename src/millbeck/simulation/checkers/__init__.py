@@ -27,7 +27,7 @@ _OF_TABLES = (lost_latest, early_removals, compacted_active)
 
 
 def check_all(history: History, *, acknowledged_count_min: int = 1) -> list[Anomaly]:
-    """All anomalies of a complete history; a history with too few events is an anomaly itself."""
+    """Return all anomalies of a complete history; too few events are an anomaly as well."""
     anomalies = proved_too_little(history, acknowledged_count_min=acknowledged_count_min)
     for check in _OF_WHOLE_LOGS:
         anomalies += check(history)
@@ -35,7 +35,9 @@ def check_all(history: History, *, acknowledged_count_min: int = 1) -> list[Anom
 
 
 def check_table(history: TableHistory, *, acknowledged_count_min: int = 1) -> list[Anomaly]:
-    """All anomalies of a compacted topic's history, where records are removed and the others keep their offsets."""
+    """Return all anomalies of a compacted topic's history, in which records are removed and the others keep their
+    offsets.
+    """
     anomalies = proved_too_little(history, acknowledged_count_min=acknowledged_count_min)
     for check in _OF_ANY_LOG:
         anomalies += check(history)

@@ -45,7 +45,7 @@ class AclModel:
         return any(entry.permission_type == Permission.ALLOW and _allows(entry, asked.operation) for entry in applying)
 
     def allows_any(self, asked: AclQuestion) -> bool:
-        """The decision of `authorize_any` (KIP-679), for any resource of the type."""
+        """The decision of `authorize_any` (KIP-679): whether any resource of the type is allowed."""
         probe = AclQuestion(
             principal=asked.principal,
             host=asked.host,

@@ -37,7 +37,8 @@ def early_removals(history: TableHistory) -> list[Anomaly]:
     """K2: a reader that takes less than ``delete.retention.ms`` sees every deletion, and no older value reappears.
 
     For every read from the start, the last record it sees of a key is not older than what was acknowledged before the
-    read began. Only a tombstone may be missing, with all that it deleted, and only if it was written long enough ago.
+    read began. Only a tombstone may be missing, with the records it deleted, and only if it was written long enough
+    ago.
     """
     anomalies = []
     writes = {partition: history.writes(partition) for partition in history.partitions()}

@@ -86,7 +86,7 @@ def lost_acknowledged(history: History) -> list[Anomaly]:
 
 
 def proved_too_little(history: History, *, acknowledged_count_min: int = 1) -> list[Anomaly]:
-    """Too few acknowledgements, or no final read: the run proves too little."""
+    """Report a run that proves too little: too few acknowledgements, or no final read."""
     anomalies = []
     count = history.acknowledged_count()
     if count < acknowledged_count_min:

@@ -21,5 +21,5 @@ class SimClock:
         return 0.0
 
     def jump_wall(self, milliseconds: int) -> None:
-        """Set the machine's wall clock forward or back."""
+        """Move the machine's wall clock forward or back."""
         self._wall_ms_at_zero += milliseconds

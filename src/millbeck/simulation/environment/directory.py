@@ -1,8 +1,8 @@
 """Simulated directories: the names processes see, the names that are durable, and the changes in between.
 
-A change (create, rename, unlink) is atomic. ``sync_directory`` makes those of one directory durable; a power loss keeps
-some of the others, but never a change without the earlier ones it depends on: if the create of a file is lost, so is
-its rename, and the file that the rename replaced remains.
+A change (create, rename, unlink) is atomic. ``sync_directory`` makes the changes of one directory durable. A power loss
+keeps some of the other changes, but never a change without the earlier ones it depends on: if the create of a file is
+lost, so is its rename, and the file that the rename replaced remains.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class SimDisk:
         self._planned.clear()
 
     def rot(self, path: str, bit: int | None = None) -> None:
-        """Flip one bit of a file, a random one when None, in the page cache and on the disk."""
+        """Flip one bit of a file, in the page cache and on the disk; if ``bit`` is None, a random one."""
         inode = self.find(path)
         if not isinstance(inode, Inode) or not inode.content:
             raise ValueError(f"nothing to corrupt in {path}")

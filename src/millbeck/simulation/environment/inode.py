@@ -1,7 +1,7 @@
 """One simulated file: what processes see, what is durable, and the writes in between.
 
-``content`` is the page cache. ``durable`` is what a power loss leaves at least; ``pending`` lists, in order, the
-changes since the last sync. A power loss applies some of them to ``durable``, perhaps in part, and forgets the rest.
+``content`` is the page cache. ``durable`` is what is certain to survive a power loss; ``pending`` lists, in order, the
+writes since the last sync. A power loss applies some of them to ``durable``, possibly partially, and loses the rest.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ class Inode:
         self.pending.clear()
 
     def fail_sync(self) -> None:
-        """The kernel reports the error once and marks the pages clean: they stay readable and are never written."""
+        """Fail a sync as the kernel does: it reports the error once and marks the pages clean, so they stay readable
+        but are never written.
+        """
         self.pending.clear()
 
     def lose_power(self, generator: random.Random, survival: float) -> None:

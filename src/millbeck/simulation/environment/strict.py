@@ -1,8 +1,8 @@
 """Strict mode: inside a simulated node the real clock, randomness, files, sockets and threads raise.
 
 The calls are replaced during a run and check the caller. The harness, the simulator and Python's implicit calls
-(imports, logging, tracebacks) may use the real machine; code of a node may not, through any library. Names bound before
-the run (``from time import monotonic``) are not replaced; the linter's bans cover those.
+(imports, logging, tracebacks) may use the real machine; code of a node may not, not even through a library. Names bound
+before the run (``from time import monotonic``) are not replaced; the linter's bans cover those.
 """
 
 from __future__ import annotations

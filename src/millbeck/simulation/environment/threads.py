@@ -1,7 +1,7 @@
 """Jobs off the event loop, without threads: a job runs at a later instant, and its result arrives later still.
 
-The time between the two is the duration of the job, such as that of a sync; so a crash can happen between an effect and
-the moment when the event loop gets the result. Jobs may overtake each other, as they do on real threads.
+The time between the two is the duration of the job, such as that of a sync; so a crash can happen between the effect of
+a job and the arrival of its result at the event loop. Jobs may overtake each other, as they do on real threads.
 """
 
 from __future__ import annotations

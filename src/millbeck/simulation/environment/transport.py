@@ -3,7 +3,7 @@
 Bytes travel through a `Pipe` per direction, first in first out: latency, jitter and split deliveries change when and in
 which pieces they arrive, never their order. A cut link or a machine without power stalls the pipe until the network
 heals. Received bytes wait in the inbox, as in a kernel's receive buffer, until the process reads them, one read per
-callback as in asyncio. Bytes count against the sender until they are read, which is the back-pressure.
+callback as in asyncio. Bytes count against the sender's limit until the receiver reads them: that is the back-pressure.
 """
 
 from __future__ import annotations
@@ -314,7 +314,7 @@ class SimTransport(transports.Transport):
         self._protocol = protocol
 
     def get_write_buffer_size(self) -> int:
-        """The bytes that a kernel would not have accepted yet."""
+        """The number of bytes that a kernel would not have accepted yet."""
         return max(0, self._unread_by_peer - self._fabric.options.socket_buffer_bytes)
 
     def get_write_buffer_limits(self) -> tuple[int, int]:

@@ -119,13 +119,13 @@ class World:
         self.close()
 
     def describe(self) -> str:
-        """How to reproduce this run, and its last events."""
+        """Describe how to reproduce this run, and its last events."""
         lines = [f"World(seed={self.seed}, options={self.options!r})", f"digest {self.trace.digest()}"]
         lines += [f"  {event}" for event in self.trace.recent()[-_EVENTS_SHOWN:]]
         return "\n".join(lines)
 
     def fail(self, message: str, error: BaseException | None) -> None:
-        """Fail the run after its scenario has ended."""
+        """Make the run fail once its scenario has ended."""
         self._failures.append((message, error))
 
     def clear_failures(self) -> list[str]:

@@ -321,7 +321,7 @@ class FaultInjector:
         return _nothing
 
     def _replace_disk(self, member: SimNode) -> Undo | None:
-        """Replace the disk of a broker without the controller role: a voter with another disk would be another
+        """Replace the disk of a broker without the controller role: a controller with another disk would be a different
         voter."""
         if member.is_controller or not self._budget.may_lose(member.number):
             return None

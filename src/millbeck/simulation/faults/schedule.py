@@ -35,7 +35,7 @@ FAILING_DISK: Final = "failing disk"
 ROTTING_DISK: Final = "rotting disk"
 EMPTY_DISK: Final = "empty disk"
 BUSY_CONTROLLER: Final = "busy controller"
-"""A decision takes that long; used only in explicit schedules."""
+"""Makes a decision take that long; used only in explicit schedules."""
 
 KINDS: Final = (
     CRASH,

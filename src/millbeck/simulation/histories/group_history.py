@@ -73,7 +73,7 @@ class GroupHistory:
     # Told by members
 
     def granted(self, member_id: str, places: Iterable[Place]) -> None:
-        """A response has assigned these partitions to the member."""
+        """Record that a response has assigned these partitions to the member."""
         own = self._held.setdefault(member_id, {})
         for place in places:
             self.grant_count += 1
@@ -85,11 +85,11 @@ class GroupHistory:
             own[place] = None
 
     def keeps(self, member_id: str, places: Iterable[Place]) -> None:
-        """The member is about to report that it owns exactly these partitions."""
+        """Record that the member is about to report exactly these partitions as owned."""
         self._held[member_id] = dict.fromkeys(places)
 
     def gone(self, member_id: str) -> None:
-        """The member owns no partitions: it left, died, or learned that it was fenced."""
+        """Record that the member owns no partitions: it left, died, or learned that it was fenced."""
         self._held.pop(member_id, None)
 
     def acknowledged(self, place: Place, offset: int) -> None:
@@ -100,7 +100,7 @@ class GroupHistory:
         return self._acknowledged.get(place, -1)
 
     def fetched(self, place: Place, offset: int, *, at_least: int) -> None:
-        """A committed offset was fetched; ``at_least`` had been acknowledged before the request."""
+        """Record a fetched committed offset; ``at_least`` was acknowledged before the request was sent."""
         if offset < at_least:
             self.anomalies.append(Anomaly(LOST_COMMIT, f"{place} is at {offset}, {at_least} was acknowledged"))
 
@@ -127,7 +127,7 @@ class GroupHistory:
         return found
 
     def read_log(self, log: Sequence[tuple[int, GroupRecord]]) -> LogFacts:
-        """What the group's own records say."""
+        """Read the facts from the group's own records."""
         return read_log(log)
 
 

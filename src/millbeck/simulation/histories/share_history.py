@@ -1,8 +1,8 @@
 """The deliveries and acknowledgements of share group members, checked against S1 to S7.
 
-Each record is tracked separately. A member's acknowledgement counts when the broker has confirmed it, and may have
-counted if its response was lost. A fetch sent after a record was confirmed as accepted or rejected must not return it
-(S1, S5). Two members cannot both have it accepted (S1, S2). No delivery exceeds the delivery limit (S3). The start
+Each record is tracked separately. A member's acknowledgement has taken effect if the broker confirmed it, and may have
+taken effect if the response was lost. A fetch sent after a record was confirmed as accepted or rejected must not return
+it (S1, S5). Two members cannot both have it accepted (S1, S2). No delivery exceeds the delivery limit (S3). The start
 offset of a partition only increases (S4), and no record below it was never delivered (S6). In a group with a
 dead-letter topic, every archived record is in that topic at least once, and no accepted record is (S7).
 """
@@ -100,7 +100,7 @@ class ShareHistory:
     def dead_letter_seen(
         self, partition: TopicPartition, offset: int, *, value: bytes | None, is_rejected: bool, delivery_count: int
     ) -> None:
-        """A dead letter found in the group's topic at the end, and its contents."""
+        """Record a dead letter found in the group's topic at the end, and its contents."""
         facts = self._of(partition, offset)
         facts.letters += 1
         self.letter_count += 1
@@ -119,7 +119,7 @@ class ShareHistory:
                 self._found(LETTER_MISSING, partition, offset, f"deliveries {facts.deliveries}")
 
     def check(self, *, confirmed_min: int) -> list[Anomaly]:
-        """All violations, including those that only the final state shows."""
+        """Return all violations, including those that only the final state shows."""
         for partition, offset in self.produced:
             facts = self._records.get((partition, offset))
             if offset < self._starts.get(partition, -1) and (facts is None or not facts.may_be_final):

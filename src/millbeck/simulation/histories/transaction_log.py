@@ -2,7 +2,7 @@
 
 T4: a marker matches the decision of its transaction's coordinator, is in a partition that is part of the transaction,
 and ends the transaction there; later records begin another one. T5: a producer's epoch never decreases. T8: no
-transaction is left open or incomplete.
+transaction stays open or incomplete.
 """
 
 from __future__ import annotations

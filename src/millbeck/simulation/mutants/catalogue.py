@@ -1,8 +1,8 @@
 """Every mutant by its name, with the runs that must detect it.
 
-Most mutants are detected in ordinary random runs. If a mistake shows only in rare conditions, the runs are drawn from
-the faults that cause these conditions (``kinds``). If even that takes too many seeds, the schedule is given explicitly
-(``script``).
+Most mutants are detected in ordinary random runs. If a mistake has an effect only in rare conditions, the runs use only
+faults of the kinds that cause these conditions (``kinds``). If even that takes too many seeds, the schedule is given
+explicitly (``script``).
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class ClusterObserver:
 
     def _turn_ended(self, active: dict[Process, None]) -> None:
         if self.findings.first is not None:
-            # It was found in the middle of a node's work, which took it for an error of its own.
+            # The violation was raised in the middle of the node's code, which handled it as one of its own errors.
             raise InvariantBroken(self.findings.first)
         for process in active:
             if process.is_harness or not process.is_alive:
@@ -118,14 +118,14 @@ class ClusterObserver:
     # What the harness tells.
 
     def ended_unclean(self, member: SimNode) -> None:
-        """Record that the node's process was killed: its next registration must not rely on its former state."""
+        """Record that the node's process was killed: its next registration must not rely on its previous state."""
         image, node = self.metadata.newest, self._cluster.nodes.get(member.name)
         broker = None if image is None else image.cluster.brokers.get(member.number)
         if broker is not None and node is not None and node.broker_epoch == broker.epoch:
             self.metadata.unclean[member.number] = broker.epoch
 
     def excuse(self, member: SimNode) -> None:
-        """Record that the disk of the node fails or is full, so that errors about it are expected."""
+        """Record that the node's disk fails or is full, so that disk errors are expected."""
         self.excused[member.name] = None
 
     def lost_data(self, member: SimNode) -> None:

@@ -163,7 +163,7 @@ class MetadataFacts:
                         self.findings.broken("D7", node, f"{topic.name}-{index}", image.offset, detail)
 
     def _check_sessions(self, node: str, before: MetadataImage, image: MetadataImage) -> None:
-        """D10: a busy controller does not fence brokers that are alive."""
+        """D10: even a busy controller does not fence brokers that are alive."""
         for broker_id, broker in image.cluster.brokers.items():
             old = before.cluster.brokers.get(broker_id)
             is_news = old is not None and old.epoch == broker.epoch and broker.is_fenced and not old.is_fenced

@@ -26,7 +26,7 @@ class ReplicaBatch(NamedTuple):
 
 
 class BatchTree:
-    """``committed_end`` is the end of what is committed, ``committed_place`` the last batch of that."""
+    """``committed_end`` is the end of the committed batches, ``committed_place`` the place of the last one."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -46,15 +46,17 @@ class BatchTree:
         return self._places.setdefault(key, len(self._places) + 1)
 
     def contradiction(self, entry: ReplicaBatch) -> ReplicaBatch | None:
-        """Another batch with the same offset and epoch, or the same batch after another prefix; None if none."""
+        """A contradicting batch: another one with the same offset and epoch, or the same one after another prefix; None
+        if there is none.
+        """
         if entry.place == UNKNOWN_PREFIX:
             return None
         known = self._by_epoch.setdefault((entry.base_offset, entry.epoch), entry)
         return None if known.place == entry.place else known
 
     def commit(self, entry: ReplicaBatch) -> int | None:
-        """Record that a replica's high watermark has passed this batch; returns the place that is committed there
-        instead, if it differs.
+        """Record that a replica's high watermark has passed this batch; returns the place that was committed there
+        before, if it differs.
 
         Batches are passed in order; those before the known end are compared, later ones are new.
         """

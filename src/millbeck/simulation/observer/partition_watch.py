@@ -1,10 +1,11 @@
 """Invariants of data replicas, checked over all nodes: D1-D8.
 
 D1: committed prefixes agree. D2: acknowledged records are committed, and every later leader has them. D3: one process
-leads a partition in an epoch, epochs increase, and what an older leader still commits is on the newer one. D4: the high
-watermark does not decrease, waits for enough replicas and for all in-sync ones, and consumers read nothing beyond it.
-D5: offset and epoch identify bytes. D6: epochs begin in order, and a log is truncated where it diverges, not earlier.
-D7: in-sync and eligible replicas have everything committed. D8: log start, high watermark and log end are in order.
+leads a partition in an epoch, epochs increase, and records that an older leader still commits are on the newer leader.
+D4: the high watermark does not decrease, waits for enough replicas and for all in-sync ones, and consumers read nothing
+beyond it. D5: offset and epoch identify bytes. D6: epochs begin in order, and a log is truncated where it diverges, not
+earlier. D7: in-sync and eligible replicas have everything committed. D8: log start, high watermark and log end are in
+order.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class ReplicationFacts:
         return sum(len(facts.leaders) for facts in self.partitions.values())
 
     def mark_data_lost(self, node_id: int) -> None:
-        """The node's disk lost unsynced data, or all data."""
+        """Record that the node's disk lost unsynced data, or all data."""
         image = self.newest_image()
         for facts in self.partitions.values():
             facts.lossy[node_id] = None
@@ -70,7 +71,7 @@ class ReplicationFacts:
                 facts.wounded[node_id] = None
 
     def damage(self, node_id: int) -> None:
-        """Data on the node's disk was corrupted."""
+        """Record that data on the node's disk was corrupted."""
         for facts in self.partitions.values():
             facts.damaged[node_id] = facts.lossy[node_id] = None
 

@@ -42,7 +42,9 @@ class QuorumFacts:
 
 
 class QuorumMemberChecker:
-    """One process of a member; ``process_name`` is unique, ``told_epoch`` is what its earlier processes announced."""
+    """Checks one process of a member; ``process_name`` is unique, ``told_epoch`` is the highest epoch that its earlier
+    processes announced.
+    """
 
     def __init__(
         self, facts: QuorumFacts, node_id: int, process_name: str, disk: SimDisk, quorum: QuorumDriver, told_epoch: int
@@ -62,7 +64,7 @@ class QuorumMemberChecker:
         self._listen(quorum)
 
     def _listen(self, quorum: QuorumDriver) -> None:
-        """Observe sent messages: a vote or an epoch counts when it is sent, before that it may be lost."""
+        """Observe sent messages: a vote or an epoch is binding only once it is sent; before that it may be lost."""
         ask_before, send_before = quorum.ask, quorum._send
 
         async def asked(ask: Request) -> Response:

@@ -47,7 +47,7 @@ class ShadowLog:
         return self.grow(log)
 
     def cut(self, end_offset: int) -> list[ReplicaBatch]:
-        """The log was truncated to this offset; returns the removed batches."""
+        """Truncate this copy because the log was truncated to this offset; returns the removed batches."""
         index = bisect_right(self._bases, end_offset)
         while index and self.entries[index - 1].next_offset > end_offset:
             index -= 1
@@ -57,7 +57,7 @@ class ShadowLog:
         return gone
 
     def _ends_at(self, end_offset: int) -> None:
-        """The end of the log; a log that restarts beyond its end keeps no batches."""
+        """Set the end of the log; if the log restarted beyond its previous end, no batches are kept."""
         if self.entries and self.entries[-1].next_offset != end_offset:
             self.entries, self._bases, self._cursors = [], [], []
         self.end_offset = end_offset
@@ -83,11 +83,11 @@ class ShadowLog:
         return ROOT if self.end_offset == 0 else self.lineage.committed_at(self.end_offset)
 
     def starts_at(self, offset: int) -> None:
-        """The start of the log moved here: earlier batches are gone, or all of them if the log was recreated."""
+        """Drop the batches before the new start of the log; all of them if the log was recreated."""
         self.start_offset = offset
         index = bisect_right(self._bases, offset - 1)
         if index and index == len(self._cursors):
-            # The log goes on in the middle of a file, behind what is no longer part of it.
+            # The log continues in the middle of a file, after batches that are no longer part of it.
             self._resume = self._cursors[-1]
         del self.entries[:index], self._bases[:index], self._cursors[:index]
 

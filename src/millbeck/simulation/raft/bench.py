@@ -69,7 +69,9 @@ class BenchMember:
         life: int = 1,
         options: QuorumOptions = QuorumOptions(),
     ) -> None:
-        """``epochs`` are those of the records in its log, which begins after the snapshot ``start`` if there is one."""
+        """``epochs`` are the epochs of the records in the member's log, which begins after the snapshot ``start`` if
+        that is given.
+        """
         members = VoterSet.of(tuple(voter(each, is_static=is_static) for each in voters))
         version = 0 if is_static else 1
         self.log = MemoryLog(MemorySnapshot(start or SnapshotKey(0, 0), version, members))
@@ -156,5 +158,5 @@ def only(effects: list[Effect], kind: type[E]) -> list[E]:
 
 
 def asks(effects: list[Effect], kind: type[E]) -> dict[int, E]:
-    """The requests among the effects, by node id."""
+    """The requests that the effects send, by node id."""
     return {effect.node_id: effect.ask for effect in only(effects, SendRequest) if isinstance(effect.ask, kind)}

@@ -1,8 +1,8 @@
 """The invariants of the quorum, checked by an observer of all members.
 
-R1: one leader per epoch. R2: one vote per epoch and replica. R3: log matching. R4: a leader has everything committed.
-R5: a leader never truncates its log. R7: nothing decreases. R8: committed records are flushed on a majority of the
-voters.
+R1: one leader per epoch. R2: one vote per epoch and replica. R3: log matching. R4: a leader has all committed records.
+R5: a leader never truncates its log. R7: epochs and high watermarks do not decrease. R8: committed records are flushed
+on a majority of the voters.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class MemoryLog:
         self.truncate(dice.randint(self.flushed_offset, self.end_offset))
 
     def read(self, offset: int, count_max: int) -> bytes:
-        """Records from ``offset`` on, as a leader sends them."""
+        """The records from ``offset`` on, as a leader sends them."""
         first = offset - self.start_offset
         return b"".join(
             _RECORD.pack(offset + index, *entry) for index, entry in enumerate(self.entries[first : first + count_max])

@@ -282,7 +282,7 @@ class RaftWorld:
         fresh.start()
 
     def _can_spare(self, voters: VoterSet, *, lost: tuple[ReplicaKey, ...]) -> bool:
-        """Whether a majority of the voters' disks would remain; nothing is guaranteed beyond that."""
+        """Whether a majority of the voters' disks would remain; without it nothing is guaranteed."""
         gone = {*lost, *(replica.key for replica in self.retired)}
         return sum(key not in gone for key in voters.keys) >= voters.majority
 

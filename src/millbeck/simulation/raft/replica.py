@@ -224,7 +224,7 @@ class Replica:
             case ChangeLeader():
                 world.leader_change_count += 1
             case PersistState():
-                raise AssertionError("persisted elsewhere")
+                raise AssertionError("PersistState must be handled in _perform_all")
             case _:
                 assert_never(effect)
 

@@ -62,7 +62,7 @@ class ClusterPlan:
     think_s: float = 0.5
     schedule: tuple[Fault, ...] = ()
     absent: float = -1.0
-    """The node that is stopped for good in the end, as a number below 1; negative for none."""
+    """The node that is killed in the end, as a number below 1; negative for none."""
     topic_options: dict[str, str] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     network: NetworkOptions = field(default_factory=NetworkOptions)
@@ -249,7 +249,7 @@ class ClusterRun:
             )
 
     async def _go_on_without_one(self, clients: MultiNodeCluster) -> None:
-        """Stop one node for good: the others must take over and accept writes."""
+        """Kill one node: the others must take over and accept writes. Then restart it: it must recover."""
         plan, cluster = self.plan, self.cluster
         member = cluster.members[int(plan.absent * len(cluster.members))]
         self.observer.ended_unclean(member)

@@ -84,12 +84,12 @@ class GroupsPlan:
 
 
 class GroupView(NamedTuple):
-    """What a run sees of its group."""
+    """The state of a group as a run observes it."""
 
     state: str
     member_count: int
     uncovered: str
-    """What is not assigned as it should be; empty when everything is."""
+    """A description of incorrect assignments; empty when all are correct."""
 
 
 class GroupsRun:
@@ -152,7 +152,7 @@ class GroupsRun:
         )
 
     async def _seat(self, client: Cluster, number: int) -> None:
-        """Run members one after the other."""
+        """Run one member after the other: when one ends, the next one joins."""
         while True:
             self._member_number += 1
             member = self._new_member(client, f"m{self._member_number}", number)

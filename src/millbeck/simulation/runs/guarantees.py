@@ -188,7 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def is_kept(row: DurabilityCase, losing_seeds: int) -> bool:
-    """Whether rows that allow loss have shown it, and no other row has."""
+    """Whether every row that allows loss has shown a loss, and no other row has."""
     return (losing_seeds > 0) == row.may_lose
 
 

@@ -257,7 +257,7 @@ class IsolationRun:
     # At the coordinators
 
     async def _decide(self, topic: str, key: str, operation: Callable[[Any], Result[Any, Any]]) -> None:
-        """Run an operation on the coordinator of the key, as soon as there is one."""
+        """Run an operation on the coordinator of the key, as soon as one is available."""
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + AVAILABLE_SECONDS
         while loop.time() < deadline_s:

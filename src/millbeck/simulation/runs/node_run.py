@@ -105,7 +105,7 @@ class NodeRun:
         self.syncs_on_loop.append("".join(traceback.format_stack(limit=12)))
 
     def start(self) -> None:
-        # A disk that is full or failing may refuse the start itself; the run goes on and tries again.
+        # The start may fail because the disk is full or failing; the run continues and tries again.
         self.machine.start(self._main, may_fail=True)
 
     def run(self) -> list[Anomaly]:

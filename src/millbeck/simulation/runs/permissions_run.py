@@ -46,7 +46,7 @@ SETTINGS: Final = {
 
 @dataclass(slots=True)
 class Seen:
-    """Counts of what the checks covered: a run with too few checks proves nothing."""
+    """Counts of the checks: a run with too few proves nothing."""
 
     allowed: int = 0
     denied: int = 0

@@ -1,7 +1,7 @@
 """A seeded run of real quorum drivers on simulated machines: decisions are made, members are killed and lose power.
 
-Every answered decision must be in the image of every member in the end, at the same offset; images of the same offset
-are equal on all members whenever they are published (R6); and on one process the offsets of images never decrease.
+In the end every answered decision must be in the image of every member, at the same offset. Images of the same offset
+are equal on all members whenever they are published (R6). Within one process the offsets of images never decrease.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """A seeded run of three registry instances on a cluster of three brokers, driven below HTTP.
 
-Clients register and delete schemas under subjects of their own while instances and brokers are killed, paused for
+Each client registers and deletes schemas under its own subjects, while instances and brokers are killed, paused for
 longer than the session, and cut off. A request whose outcome is unknown is repeated until it is answered, so each
 client knows the contents of its subjects. The log begins with records of an older release, whose keys have a different
 byte form.
 
-Checked are
+The run checks:
 
 - Y1: an id has one text forever, in all answers and in all committed records;
 - Y2: in the end the registry has exactly the answered writes;
@@ -69,7 +69,7 @@ VACUOUS: Final = "vacuous"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryPlan:
-    """All that is drawn from a seed; printed when a run fails."""
+    """The values drawn from a seed; printed when a run fails."""
 
     seed: int
     client_count: int = 3
@@ -200,8 +200,8 @@ class RegistryRun:
         self.cluster.world.node(name).start(main, may_fail=True)
 
     async def _submit(self, name: str, decide: Callable[[RegistryState], Decision[Any]]) -> Any:
-        """Submit a write to an instance. A request whose client has given up is not decided any more, since the client
-        repeats it."""
+        """Submit a write to an instance. A request whose client has given up is dropped, because the client repeats
+        it."""
         reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def decide_in_time(state: RegistryState) -> Decision[Any]:
@@ -357,7 +357,7 @@ class RegistryRun:
         await self._check_log(environment, state)
 
     async def _write_last_schema(self, environment: Environment) -> int:
-        """Write a last schema: after it the leader has undone the aborted writes of earlier leaders."""
+        """Write one more schema: once it is written, the leader has undone the aborted writes of earlier leaders."""
         dice = stream(self.plan.seed, "the last write")
         loop = asyncio.get_running_loop()
         limit_s = loop.time() + SETTLE_SECONDS

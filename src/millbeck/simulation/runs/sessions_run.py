@@ -1,8 +1,9 @@
-"""A seeded run of one node whose clients log in with tokens: right ones, and every kind of wrong one.
+"""A seeded run of one node whose clients log in with tokens: valid ones, and every kind of invalid one.
 
-Clients log in, send requests, authenticate again with other tokens, and stay silent for longer than their sessions,
-while the identity provider's keys change. Checked is Q1: nothing is answered before a login or after a session's end,
-no token that is expired, forged or signed with a withdrawn key leads to a session, and nobody becomes somebody else.
+Clients log in, send requests, re-authenticate with other tokens, and send nothing for longer than their sessions last,
+while the identity provider's keys change. The run checks Q1: no request is answered before a login or after the end of
+a session; a token that is expired, forged or signed with a withdrawn key starts no session; no client gets another
+client's principal.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ SETTINGS: Final = {
 }
 WRONG_KINDS: Final = ("expired", "forged", "withdrawn", "other issuer", "other audience", "unsecured")
 MALLORY: Final = "mallory"
-"""Who every wrong token is about."""
+"""The subject of every invalid token."""
 _WITHDRAWN_AFTER_S: Final = 5.0
 """A withdrawn key is gone from the node by then: its file is read every two seconds."""
 
 
 class Issuer:
-    """An identity provider whose keys follow from numbers, so that a run is the same each time."""
+    """An identity provider whose keys are derived from numbers, so that runs are reproducible."""
 
     def __init__(self) -> None:
         self.current = 0
@@ -90,7 +91,7 @@ def _key(number: int) -> Any:
 
 @dataclass(slots=True)
 class Seen:
-    """What the checks came across: a run that saw too little proves nothing."""
+    """Counts of the checks: a run with too few proves nothing."""
 
     served: int = 0
     ended: int = 0
@@ -171,7 +172,7 @@ class _Client:
         self._dice = dice
         self._wire: WireClient | None = None
         self._ends_s: float | None = None
-        """When the session has ended at the latest; None before a login."""
+        """The time at which the session must have ended; None before a login."""
 
     async def work(self) -> None:
         for _ in range(STEPS):

@@ -1,9 +1,9 @@
 """A seeded run of a share group on a whole cluster: members come and go, leaders and share coordinators die.
 
-First, members acquire, acknowledge and forget records and crash, while nodes are killed, paused and restarted, one at a
-time; a producer continues to write. Then all members follow the protocol, and all records must be acknowledged: no lag
-is left. Deliveries and confirmations are checked as they happen (`share_history`, S1 to S6). Some groups have a
-dead-letter topic, which is read in the end and must have every archived record (S7).
+First, members acquire, acknowledge and forget records, and crash, while nodes are killed, paused and restarted, one at
+a time; a producer continues to write. Then all members follow the protocol, and all records must be acknowledged, so
+that no lag remains. Deliveries and confirmations are checked as they happen (`share_history`, S1 to S6). Some groups
+have a dead-letter topic, which is read in the end and must have every archived record (S7).
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class ShareRun:
                         )
 
     async def _seat(self, environment: Environment, servers: str) -> None:
-        """Run members one after the other."""
+        """Run one member after the other: when one ends, the next one joins."""
         settings = {
             "bootstrap.servers": servers,
             "group.id": GROUP,
@@ -248,7 +248,7 @@ class ShareRun:
             await asyncio.sleep(POLL_SECONDS)
 
     async def _look(self, admin: Admin) -> int | None:
-        """The total lag of all partitions; None if it cannot be determined."""
+        """Request the total lag of all partitions; None if it cannot be determined."""
         try:
             found = (await admin.list_share_offsets([GROUP], timeout_s=10)).all()[GROUP]
         except ApiError:

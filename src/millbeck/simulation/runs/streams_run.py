@@ -2,7 +2,7 @@
 
 Like the run of a consumer group (`groups_run`), with an application of two subtopologies, whose internal topics the
 coordinator creates while nodes break. The source topic may be created late, and the number of standby tasks changes in
-the middle. In the end every task is assigned, and every stateful one has as many standbys as there can be.
+the middle. In the end every task must be assigned, and every stateful task must have as many standby tasks as possible.
 """
 
 from __future__ import annotations

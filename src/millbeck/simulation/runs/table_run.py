@@ -1,4 +1,5 @@
-"""A seeded run of one whole node with a compacted topic, under the faults of `node_run` and a few of the cleaner's own.
+"""A seeded run of one whole node with a compacted topic, under the faults of `node_run` and a few specific to the
+cleaner.
 
 Segments are small and the cleaner runs often, so that a run has many compactions: complete ones, and ones interrupted
 by a worker that dies, by files that cannot be written, or by a crash of the node between any two steps. The memory for
@@ -139,7 +140,7 @@ class CompactionRun(NodeRun):
         await super()._break(kind, dice)
 
     def _look_inside(self) -> None:
-        """Check what clients cannot see: the start of active segments, and that compaction took place."""
+        """Check the parts that clients cannot see: the start of active segments, and that logs were compacted."""
         assert self.node is not None
         topic = self.node.broker.topics.by_name[TOPIC]
         for index, partition in topic.partitions.items():

@@ -1,8 +1,9 @@
-"""A seeded run of a cluster with transactions: workers copy numbers while nodes die, and each must come out once.
+"""A seeded run of a cluster with transactions: workers copy numbers while nodes die, and each number must be in the
+output once.
 
 The first phase injects faults into one node at a time (crash, power loss, pause, network partition), while workers
 consume, transform and produce (`workloads.exactly_once`). In the second phase all faults are repaired; the workers must
-finish, no transaction may hang, and then every copy is read with read_committed. Checked are
+finish, no transaction may hang, and then every copy is read with read_committed. The run checks:
 
 - T1, T2: every number is read exactly once in committed reads;
 - T3: the last stable offset is never above the high watermark, nor above the start of an open transaction (checked
@@ -59,7 +60,7 @@ TWO_PHASE_SETTINGS: Final = {"transaction.two.phase.commit.enable": "true", "uns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionsPlan:
-    """All that is drawn from a seed; printed when a run fails."""
+    """The values drawn from a seed; printed when a run fails."""
 
     seed: int
     number_count: int = 40
@@ -350,7 +351,7 @@ class TransactionsRun:
     # markers as they are sent
 
     def marker_sent(self, sender: MarkerSender, partition: Partition, markers: Markers) -> None:
-        """A marker is being sent: the decision must be committed."""
+        """Check that the decision is committed when its marker is sent."""
         transactions = sender._broker.transactions
         assert isinstance(transactions, TransactionDriver)
         driver = transactions._drivers.get(partition.name.partition)
@@ -363,7 +364,7 @@ class TransactionsRun:
             self.found(PREMATURE, f"{markers.transactional_id} with epoch {markers.producer_epoch}")
 
     def completing(self, markers: Markers) -> None:
-        """A transaction is about to be completed: every partition must have its marker."""
+        """Check that every partition has its marker when a transaction is about to be completed."""
         for partition in self._leaders():
             if partition.name in markers.partitions:
                 entry = partition.log.producers.latest(markers.producer_id)

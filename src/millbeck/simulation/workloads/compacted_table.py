@@ -85,7 +85,7 @@ class TableReader(HistoryReader):
         self._table = history
 
     async def scan_again_and_again(self, dice: random.Random) -> None:
-        """Read everything from the start repeatedly, until the run is over."""
+        """Repeatedly read everything from the start, until the run is over."""
         while not self._cluster.is_over:
             clock = self._cluster.environment.clock
             began_ms = clock.wall_ms()

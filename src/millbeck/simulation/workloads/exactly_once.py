@@ -133,7 +133,7 @@ class Worker:
                 producer.begin_transaction()
                 for value in values.values():
                     sent = await producer.enqueue(OUTPUT, value, partition=self._dice.randrange(2))
-                    # What becomes of it is asked for with the end of the transaction.
+                    # Errors are raised at the end of the transaction; this only marks them as retrieved.
                     sent.add_done_callback(lambda future: future.cancelled() or future.exception())
                 if self._dice.random() < 0.06:
                     is_left_alone = True
@@ -166,7 +166,7 @@ class Worker:
         return {record.offset: record.value or b"" for record in polled.get(self._place, [])}
 
     async def _haunt(self, producer: Producer, position: int) -> None:
-        """Continue with a producer that hung while another replaced it: it must be fenced."""
+        """Continue with a producer that was replaced while it hung: it must be fenced."""
         try:
             await asyncio.sleep(self._dice.uniform(0.0, 6.0))
             await producer.send_offsets(GROUP, {self._place: CommittedOffset(position)}, timeout_s=PATIENCE_S)

@@ -51,7 +51,7 @@ class GroupMemberBehaviour(NamedTuple):
 
 class SimGroupMember:
     _offsets_version_max: int | None = None
-    """The version of OffsetCommit and OffsetFetch that has what `_topic_of` returns; None for the newest."""
+    """The version of OffsetCommit and OffsetFetch that uses the fields of `_topic_of`; None for the newest."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class SimGroupMember:
         return await self._ask(request, ConsumerGroupHeartbeatResponse)
 
     def _given(self, response: Any) -> dict[Place, None] | None:
-        """What a response assigns; None if it says nothing of it."""
+        """The partitions assigned by a heartbeat response; None if the response carries no assignment."""
         if response.assignment is None:
             return None
         return {
@@ -243,7 +243,7 @@ class SimGroupMember:
         return found.topics[0].partitions[0].committed_offset
 
     def _topic_of(self, place: Place) -> tuple[str, bytes]:
-        """Name and id of a topic, as requests about offsets have them: one of them is enough."""
+        """Name and id of a topic, of which the requests for offsets need one."""
         return "", place[0]
 
     async def leave(self) -> None:

@@ -95,7 +95,7 @@ NOT_ASKED: Final[Mapping[int, str]] = {
     86: "DeleteShareGroupState is sent by brokers",
     87: "ReadShareGroupStateSummary is sent by brokers",
 }
-"""API keys that clients have no question about, with the reason."""
+"""API keys that are not tested, with the reason."""
 MEMBER_ID: Final = uuid_text(bytes([1]) * 16)
 SHARE_KEY: Final = f"group:{MEMBER_ID}:0"
 

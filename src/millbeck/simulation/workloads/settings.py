@@ -1,6 +1,6 @@
 """An admin client that sets options one after the other during faults, and records which were confirmed.
 
-Each option is set for a group of its own and never changed. So a lost response or a late request can be distinguished
+Each option is set for a different group and never changed, so a lost response or a late request can be distinguished
 from a confirmed option that is lost.
 """
 

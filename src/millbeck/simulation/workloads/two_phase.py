@@ -1,10 +1,10 @@
 """Two-phase commit: workers that write numbers in transactions decided by an external system (KIP-939).
 
-The external system is a `Ledger` that never fails. With each decision it atomically stores how far a worker has come
-and which prepared transaction has to be committed for that. A worker prepares, has the ledger decide, and commits;
-between any two steps it may stop, forever or until it is too late. Its successor first takes over the ledger, then the
-transactional id with the prepared transaction, and completes that transaction as the ledger says. Each number must be
-in the output exactly once.
+The external system is a `Ledger` that never fails. Each decision atomically stores the worker's progress and the
+prepared transaction that must be committed for it. A worker prepares its transaction, stores the decision in the
+ledger, and commits; between any two steps it may stop, permanently or until another worker has replaced it. Its
+successor first takes over the page in the ledger, then the transactional id with the prepared transaction, and
+completes that transaction as decided in the ledger. Each number must be in the output exactly once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NOTHING_DECIDED: Final = str(PreparedState(-1, -1))
 
 
 class TakenOver(Exception):
-    """Another worker owns the ledger's page now."""
+    """Another worker has become the owner of the ledger's page."""
 
 
 @dataclass(slots=True)
@@ -131,12 +131,12 @@ class TwoPhaseWorker:
         producer.begin_transaction()
         for number in range(begin, end):
             sent = await producer.enqueue(OUTPUT, b"%d.%d" % (self._index, number), partition=self._dice.randrange(2))
-            # What becomes of it is asked for when the transaction is prepared.
+            # Errors are raised when the transaction is prepared; this only marks them as retrieved.
             sent.add_done_callback(lambda future: future.cancelled() or future.exception())
         return await producer.prepare_transaction()
 
     async def _haunt(self, producer: Producer, owner: int, position: int, state: PreparedState) -> None:
-        """Resume a replaced worker: it must not decide or end anything of its successor."""
+        """Resume a replaced worker: it must not be able to decide or end transactions of its successor."""
         try:
             await asyncio.sleep(self._dice.uniform(0.0, HOLD_SECONDS_MAX))
             try:

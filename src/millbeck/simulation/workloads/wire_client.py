@@ -17,7 +17,9 @@ from millbeck.wire.schema import schema_of
 
 
 class WireClient(asyncio.Protocol):
-    """A client with one connection. Responses arrive in the order of requests; `ask` waits for its own."""
+    """A client with one connection. Responses arrive in the order of requests; `ask` waits for the response to its
+    request.
+    """
 
     def __init__(self) -> None:
         self.is_lost = False
@@ -56,7 +58,7 @@ class WireClient(asyncio.Protocol):
     def send(
         self, request: Any, version: int, *, expects_reply: bool = True, client_id: str | None = "test"
     ) -> asyncio.Future[Any]:
-        """Send without waiting; the future of the reply."""
+        """Send a request without waiting; returns the future of the response."""
         api_key = schema_of(type(request)).api_key
         assert api_key is not None
         body = codec.encoder(type(request), version)(request)

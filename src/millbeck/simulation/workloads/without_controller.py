@@ -2,9 +2,9 @@
 
     findings = await WithoutController(environment, cluster, survivor_is_controller=False).run()
 
-The same requests are sent to any cluster of three: simulated nodes, real ones, and Apache Kafka's. Each request has a
-connection of its own, with an ApiVersions request pipelined behind it. Recorded are the error codes of the response,
-and the times of both responses. ``__consumer_offsets`` and ``__transaction_state`` exist when two nodes are killed,
+The same requests are sent to any cluster of three: simulated nodes, real ones, and Apache Kafka's. Each request is sent
+on a new connection, with an ApiVersions request pipelined behind it. The error codes of the response and the times of
+both responses are recorded. ``__consumer_offsets`` and ``__transaction_state`` exist when two nodes are killed,
 ``__share_group_state`` does not. In the end the dead nodes are restarted, and the topics requested last must be created
 without another request.
 """

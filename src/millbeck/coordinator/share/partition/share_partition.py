@@ -327,7 +327,10 @@ class SharePartition:
         return any(run.lock is lock for run in self.window.overlapping(lock.first_offset, lock.last_offset))
 
     def expire(self, now_ms: int) -> StateTransition:
-        """Expire locks: their records are available again at once, and the delivery counts."""
+        """Expire acquisition locks: their records become available again, or are archived at the delivery count limit,
+        without waiting for the share coordinator. The delivery count is not reduced. Records acknowledged in time are
+        left alone.
+        """
         batches: list[StateBatch] = []
         locks = self._locks
         while locks and locks[0].deadline_ms <= now_ms:

@@ -1,7 +1,7 @@
 """Options for Kafka's thread pools, request queues and purgatories, which have no effect on an event loop.
 
-A node serves all requests on one event loop; a few threads of its own wait for the disk. These options are validated
-and listed, so that a file written for Kafka works, and have no other effect.
+A node serves all requests on one event loop; a few threads wait for the disk. These options are validated and listed,
+so that a file written for Kafka works, and have no other effect.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class OauthServerOptions(Section):
 
 
 class OauthClientOptions(Section):
-    """How a broker gets a token of its own."""
+    """How a broker gets the tokens by which it logs in to other nodes."""
 
     scope = option(
         "sasl.oauthbearer.scope",

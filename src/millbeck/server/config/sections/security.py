@@ -100,8 +100,8 @@ class RevocationOptions(Section):
         "millbeck.disconnect.on.revoke",
         BOOLEAN,
         False,
-        doc="Whether deleting a user, a delegation token or, in a dynamic config, a user of a JAAS entry ends the "
-        "sessions that began with it. In Kafka they go on for as long as their connections.",
+        doc="Close the connections of a client when its credentials are deleted: its SCRAM user, its delegation "
+        "token, or its PLAIN user in a dynamic sasl.jaas.config. Kafka leaves such connections open.",
     )
 
 

@@ -50,7 +50,7 @@ class SslOptions(Section):
         PASSWORD,
         None,
         update=Update.PER_BROKER,
-        doc="Password of the private key, if it has one of its own.",
+        doc="Password of the private key, if it differs from that of the keystore.",
     )
     ssl_keystore_key = option(
         "ssl.keystore.key",
@@ -100,8 +100,9 @@ class SslOptions(Section):
         STRING,
         None,
         update=Update.PER_BROKER,
-        doc="PEM file with certificate revocation lists. A certificate of a client or node is accepted only if a "
-        "list of its issuer is in the file and does not contain it. The file is watched.",
+        doc="PEM file with certificate revocation lists (CRLs). The certificate of a client or node is rejected if the "
+        "file has no CRL of its issuer, or if that CRL lists it; intermediate certificates are not checked. Changes of "
+        "the file are picked up at millbeck.ssl.reload.interval.ms.",
     )
     ssl_client_auth = option(
         "ssl.client.auth",

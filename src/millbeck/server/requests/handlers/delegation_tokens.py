@@ -6,7 +6,8 @@ Behaviour
   request.
 - Brokers forward changes to the active controller; descriptions are answered by any broker from its own metadata.
 - A token of another owner needs CREATE_TOKENS on that user. Owners, requesters and renewers may describe a token;
-  others need DESCRIBE on it, or DESCRIBE_TOKENS on its owner. Versions
+  others need DESCRIBE on it, or DESCRIBE_TOKENS on its owner.
+Versions
 - 3: create tokens for another owner (KIP-373).
 """
 

@@ -1,7 +1,8 @@
 """Classic groups: JoinGroup, SyncGroup, Heartbeat, LeaveGroup; DescribeGroups, ListGroups, DeleteGroups.
 
 Behaviour
-- JoinGroup and SyncGroup, and their connections, are held until their phase of the rebalance ends.
+- JoinGroup and SyncGroup are answered when their phase of the rebalance ends; later requests on the connection wait
+  until then.
 - A heartbeat to a coordinator that is still loading succeeds: it cannot tell yet whether the member is valid.
 - SyncGroup from version 5 on must contain protocol type and protocol name.
 - ListGroups lists the groups that the client may describe; DescribeGroups and DeleteGroups answer each group once.

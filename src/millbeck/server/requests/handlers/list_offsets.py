@@ -8,8 +8,8 @@ Behaviour
   one with the largest timestamp, is at or above the latest offset of the reader.
 - A partition named twice is INVALID_REQUEST. Only the leader answers, and only in the leader epoch that the request
   names.
-- A new leader whose high watermark has not reached its epoch's start yet answers with an error instead of an offset
-  that would go back: OFFSET_NOT_AVAILABLE, or LEADER_NOT_AVAILABLE before version 5.
+- A new leader whose high watermark has not reached its epoch's start yet answers with an error, because the offset
+  could be lower than the previous leader's: OFFSET_NOT_AVAILABLE, or LEADER_NOT_AVAILABLE before version 5.
 - A follower, on the inter-broker listener, gets the log end offset; so does the debugging replica id -2, which may ask
   any replica.
 - A timestamp lookup reads batches. A request with many partitions yields to the event loop between them, and a thread
@@ -62,7 +62,7 @@ CONSUMER: Final = -1
 DEBUGGING: Final = -2
 WARMINGS_MAX: Final = 8
 """The maximum number of times a thread reads missing data of one partition into the page cache; after that the lookup
-goes on as if everything were cached."""
+continues as if everything were cached."""
 
 log = logging.getLogger(__name__)
 

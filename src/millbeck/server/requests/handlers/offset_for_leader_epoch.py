@@ -1,8 +1,8 @@
 """OffsetForLeaderEpoch: the end offset of a leader epoch, by which a reader detects that its log diverged.
 
 Behaviour
-- The response has the largest epoch not above the requested one and the offset after its last record, or -1 and -1 when
-  it is unknown.
+- The response has the largest epoch that is not above the requested one, and the offset after its last record; -1 and
+  -1 if there is none.
 - A current leader epoch other than this leader's is FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH. Only the leader
   answers.
 Versions

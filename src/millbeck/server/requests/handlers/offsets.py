@@ -194,7 +194,9 @@ def _groups_of(request: OffsetFetchRequest, version: int) -> list[OffsetFetchReq
 
 
 def _each_once(topics: list[OffsetFetchRequestTopics] | None) -> list[OffsetFetchRequestTopics] | None:
-    """Each partition once: four bytes that name it again would return its 4 KiB of metadata again."""
+    """Each partition once: otherwise every repetition, four bytes of the request, would add 4 KiB of metadata to the
+    response.
+    """
     if topics is None:
         return None
     indexes: dict[tuple[str, bytes], dict[int, None]] = {}

@@ -4,7 +4,7 @@ Behaviour
 - One batch per partition, validated (`records.validation`) and staged in request order; the response is sent when every
   partition's batch is written (``acks=1``) or below the high watermark (``acks=all``).
 - ``acks=0`` has no response; an error then closes the connection, the only way to report it.
-- While it waits after the append, the connection handles further requests. It is held while a heavy batch
+- While a request waits after its append, further requests of the connection are handled. They wait while a heavy batch
   (`heavy_batches`) is validated on a thread, and while the transaction coordinator verifies a partition before the
   first batch of a transaction (`transactional_produce`).
 - Errors are per partition. An invalid record is reported by its index in the batch. A broker that is not the leader
@@ -179,7 +179,9 @@ def _check_transaction(
 async def _append_heavy(
     call: Call, reply: DelayedProduce, heavy: list[Heavy], timeout_ms: int, transactional_id: str | None
 ) -> None:
-    """Verify with the coordinators, validate on a thread, then stage the batches; the connection is held meanwhile."""
+    """Verify with the coordinators, validate on a thread, then stage the batches; meanwhile no further request of the
+    connection is handled.
+    """
     broker = call.broker
     now_ms = broker.now_ms()
     allow_zstd = call.version >= 7

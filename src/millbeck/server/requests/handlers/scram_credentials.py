@@ -3,7 +3,7 @@
 Behaviour
 - Brokers forward changes to the active controller; descriptions are answered by any broker from its own metadata, so
   they may lag behind a change that was just acknowledged.
-- A description has mechanisms and iterations, and nothing from which a password could be guessed.
+- A description has only mechanisms and iterations, nothing that helps to guess a password.
 - A client that is not authorized to describe always gets an error response; Kafka 4.3.1 does not respond to one that
   requests all users.
 - A client that logged in with a delegation token may not change credentials: with a new password it could log in after

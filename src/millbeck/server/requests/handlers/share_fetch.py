@@ -4,12 +4,13 @@ Behaviour
 - One share session per member and broker: epoch 0 opens it (without acknowledgements), every further request carries
   the next epoch, and -1 closes it: acknowledgements are processed, all other acquired records are released, and nothing
   is fetched.
-- A fetch without available records waits up to ``max_wait_ms``, queued behind earlier ones, and holds its connection.
+- A fetch without available records waits up to ``max_wait_ms`` behind earlier waiting fetches; later requests on its
+  connection wait until it is answered.
 - A lost connection closes the session.
 - With share.version 0 both are UNSUPPORTED_VERSION.
 Versions
-- ShareFetch 2: an acquire mode (1: never more than ``max_records``); renew acknowledgements, which fetch nothing.
-  ShareAcknowledge 2: renew acknowledgements.
+- ShareFetch 2: the acquire mode (1 = record limit: never more than ``max_records``), and renew acknowledgements; a
+  request with these must not fetch records. ShareAcknowledge 2: renew acknowledgements.
 """
 
 from __future__ import annotations

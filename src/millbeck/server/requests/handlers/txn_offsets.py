@@ -3,7 +3,8 @@
 Behaviour
 - The group coordinator stores them as pending; they take effect when the transaction commits and are dropped when it
   aborts. Until then an OffsetFetch with ``require_stable`` gets UNSTABLE_OFFSET_COMMIT.
-- The transaction coordinator verifies the partition first (KIP-890); the connection is held meanwhile.
+- The transaction coordinator verifies the partition first (KIP-890); no further request of the connection is handled
+  meanwhile.
 - A topic or partition that does not exist is refused; the others are written in one batch.
 Versions
 - 3: the member's identity. 4: TRANSACTION_ABORTABLE. 5: the partition is added to the transaction implicitly.
