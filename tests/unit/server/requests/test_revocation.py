@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from binascii import b2a_base64
 from typing import Any
 
 import pytest
 
+from millbeck.client.connection import Connection
 from millbeck.kernel.environment import Environment
 from millbeck.security.sasl.exchange import ClientWork
 from millbeck.security.sasl.plain import PlainClient
@@ -22,9 +24,10 @@ from millbeck.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
 )
-from millbeck.wire.messages.metadata import MetadataRequest
+from millbeck.wire.messages.metadata import MetadataRequest, MetadataResponse
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
 from tests.unit.server.harness.scraping import samples
+from tests.unit.server.requests.handlers import test_delegation_tokens as tokens
 from tests.unit.server.requests.handlers.test_scram_credentials import alter, log_in, upsertion
 from tests.unit.server.requests.test_authentication import PLAIN_USERS
 
@@ -140,3 +143,65 @@ def test_a_user_that_is_taken_out_of_the_jaas_entry(is_removed: bool) -> None:
         assert await goes_on(bob) != is_removed
 
     in_node(scenario)
+
+
+SHORTENED_MS = 10_000
+
+
+async def answers(connection: Connection) -> bool:
+    await asyncio.sleep(0.5)
+    return connection.is_open and bool(
+        (await connection.request(MetadataRequest(topics=[]), MetadataResponse, timeout_s=5)).brokers
+    )
+
+
+def test_the_sessions_of_a_deleted_token_end_and_those_of_its_owner_and_of_other_tokens_go_on() -> None:
+    async def scenario(house: BrokerHarness, admin: Client, environment: Environment) -> None:
+        alice = await tokens.log_in(environment, "alice")
+        deleted, kept = await tokens.create(alice), await tokens.create(alice)
+        ending = [
+            await tokens.log_in_by(environment, deleted, mechanism)
+            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512", "SCRAM-SHA-256")
+        ]
+        other = await tokens.log_in_by(environment, kept)
+        assert (await tokens.expire(alice, deleted.hmac, SHORTENED_MS)).error_code == 0
+        assert [await answers(each) for each in ending] == [True] * 3, "a token that expires sooner ends no session yet"
+        assert (await tokens.expire(alice, deleted.hmac)).error_code == 0
+        assert [await answers(each) for each in ending] == [False] * 3
+        assert [await answers(each) for each in (alice, other)] == [True] * 2
+        assert await goes_on(admin)
+        assert house.node is not None
+        assert samples(house.node)["millbeck_sessions_revoked_total"] == 3
+
+    tokens.in_node(scenario, millbeck_disconnect_on_revoke="true")
+
+
+def test_without_the_setting_the_sessions_of_a_deleted_token_go_on() -> None:
+    async def scenario(house: BrokerHarness, admin: Client, environment: Environment) -> None:
+        alice = await tokens.log_in(environment, "alice")
+        token = await tokens.create(alice)
+        holder = await tokens.log_in_by(environment, token)
+        assert (await tokens.expire(alice, token.hmac)).error_code == 0
+        assert await answers(holder)
+
+    tokens.in_node(scenario)
+
+
+def test_a_token_that_is_deleted_during_the_login_is_not_let_in() -> None:
+    async def scenario(house: BrokerHarness, admin: Client, environment: Environment) -> None:
+        alice = await tokens.log_in(environment, "alice")
+        token = await tokens.create(alice)
+        client = await connected(environment)
+        assert (await client.ask(SaslHandshakeRequest("SCRAM-SHA-256"), 1)).error_code == 0
+        password = b2a_base64(token.hmac, newline=False).decode()
+        exchange = ScramClient(ScramMechanism.SHA_256, token.token_id, password, "nonce", is_token=True)
+        first = await client.ask(SaslAuthenticateRequest(exchange.begin()), 2)
+        assert first.error_code == 0
+        assert (await tokens.expire(alice, token.hmac)).error_code == 0
+        step = exchange.step(first.auth_bytes)
+        assert isinstance(step, ClientWork)
+        client.send(SaslAuthenticateRequest(step.then(step.job(*step.arguments))), 2)
+        await asyncio.sleep(0.5)
+        assert client.is_lost
+
+    tokens.in_node(scenario, millbeck_disconnect_on_revoke="true")
