@@ -113,7 +113,7 @@ def test_the_check_and_the_refusals(tmp_path: Path) -> None:
     assert "add --secure" in run("up", "--port", "0", "--data", data).output
     plain = str(tmp_path / "plain")
     assert run("up", "--check", "--port", "0", "--data", plain).exit_code == 0
-    assert "was made without --secure" in run("up", "--secure", "--port", "0", "--data", plain).output
+    assert "was created without --secure" in run("up", "--secure", "--port", "0", "--data", plain).output
 
 
 def test_without_the_package_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

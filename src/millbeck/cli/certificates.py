@@ -1,4 +1,4 @@
-"""The files of ``millbeck cert create`` and ``renew``: a certificate authority in one directory, and the certificates
+"""The files of ``millbeck cert create`` and ``renew``: a directory with a certificate authority, and the certificates
 it signs."""
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class AuthorityFiles:
             elif old == authority.certificate_pem:
                 new = authority.renewed(days=days, now_ms=now).certificate_pem
             else:
-                raise AuthorityError("it has no private key, and is not the certificate of the authority")
+                raise AuthorityError("it has no private key, and it is not the authority's certificate")
         except AuthorityError as error:
             raise click.ClickException(f"{path}: {error}") from error
         write(path, new, is_private=not is_authority)

@@ -42,7 +42,7 @@ def _from_cluster(work: Callable[[Admin], Awaitable[Iterable[str]]]) -> Names:
         try:
             return _ask(ctx, work)
         except Exception:
-            # Whatever failed, there is no place to say it: the user is typing a command.
+            # No failure can be reported here, because the user is typing a command.
             return ()
 
     return names

@@ -113,7 +113,7 @@ def target_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def target_of_context(ctx: click.Context) -> Target:
-    """The target that the parameters of `target_options` name."""
+    """The target of the parameters of `target_options`."""
     given = ctx.params
     settings = client_settings_of(given["command_config"], given["command_property"] or ())
     is_flag = ctx.get_parameter_source("bootstrap_server") is click.core.ParameterSource.COMMANDLINE
@@ -145,8 +145,8 @@ def target_of(
     """The target of a command. The bootstrap servers come from, in order of precedence: ``bootstrap``, the settings,
     the profile, the default.
 
-    A profile that is named comes before a ``bootstrap`` of the environment (not ``overrides_profile``). The current
-    profile is used only if no brokers are named: its passwords must not be sent to others.
+    An explicitly chosen profile precedes a ``bootstrap`` of the environment (not ``overrides_profile``). The current
+    profile is used only if no brokers are given, because its passwords must not be sent to other brokers.
     """
     from millbeck.cli.profiles import ProfileStore
 
@@ -232,7 +232,7 @@ async def topic_guessed(cluster: Cluster, name: str) -> AsyncIterator[None]:
     try:
         yield
     except UnknownTopicOrPartition as error:
-        hint = await similar_topic(cluster, name) or "; millbeck topic list shows those that are there"
+        hint = await similar_topic(cluster, name) or "; millbeck topic list shows the existing topics"
         raise click.ClickException(f"there is no topic {name}{hint}") from error
 
 
@@ -264,14 +264,14 @@ def reported() -> Iterator[None]:
 
 
 def file_problem(path: str, error: Exception) -> str:
-    """A message for a file of the command line that cannot be read."""
+    """The message for a file on the command line that cannot be read."""
     if isinstance(error, UnicodeDecodeError):
         return f"{path}: not a text file: byte {error.start} is not UTF-8"
     return f"{path}: {error.strerror}" if isinstance(error, OSError) and error.strerror else f"{path}: {error}"
 
 
 def error_text(error: Exception) -> str:
-    """The message with Kafka's name of the error, for searching, and advice."""
+    """The message with advice and Kafka's name of the error, for searching."""
     name = getattr(error, "kafka_name", type(error).__name__)
     remedy = REMEDIES.get(name)
     return f"{error} ({name})" + (f": {remedy}" if remedy is not None else "")

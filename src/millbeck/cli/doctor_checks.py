@@ -50,12 +50,13 @@ def check_compiled(is_compiled: bool, is_stale: bool) -> Finding:
     if is_compiled:
         return Finding(status=OK, subject="data path", detail="compiled")
     if is_stale:
-        detail = "runs the Python files, because one was edited since the last build"
+        detail = "running the Python files, because one was edited since the last build"
         return Finding(status=WARN, subject="data path", detail=detail, advice="run `make build`")
     return Finding(
         status=WARN,
         subject="data path",
-        detail="runs the Python files, not compiled: same results, but a request takes several times as long",
+        detail="running the Python files instead of compiled modules: same results, but a request takes "
+        "several times as long",
         advice="in a source tree run `make build`; elsewhere install a wheel, or a C compiler and then millbeck again",
     )
 

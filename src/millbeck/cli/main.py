@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 COMMANDS: Final = {
     "quota": ("millbeck.cli.commands.quota", "Show and change client quotas."),
     "acl": ("millbeck.cli.commands.acl", "Show and change ACLs, and explain what they allow."),
-    "audit": ("millbeck.cli.commands.audit", "Show logins, denials and administrative changes."),
-    "cert": ("millbeck.cli.commands.cert", "Make, renew and show certificates."),
+    "audit": (
+        "millbeck.cli.commands.audit",
+        "Show audit events: logins, denied operations and administrative changes.",
+    ),
+    "cert": ("millbeck.cli.commands.cert", "Create, renew and show certificates."),
     "cluster": ("millbeck.cli.commands.cluster", "Show the cluster's id and nodes."),
-    "completion": ("millbeck.cli.commands.completion", "Complete commands, topics and settings in your shell."),
+    "completion": ("millbeck.cli.commands.completion", "Install or print shell completion."),
     "config": ("millbeck.cli.commands.config", "Show and change settings of topics, brokers and groups."),
     "consume": ("millbeck.cli.commands.consume", "Print the records of topics."),
     "demo": ("millbeck.cli.commands.demo", "Run a demo: a node, a stream of orders, a pipeline on Spark."),
@@ -40,14 +43,14 @@ COMMANDS: Final = {
     "profile": ("millbeck.cli.commands.profile", "Manage named profiles of brokers and client settings."),
     "quorum": ("millbeck.cli.commands.quorum", "Show and change the metadata quorum."),
     "reassign": ("millbeck.cli.commands.reassign", "Move partitions to other brokers."),
-    "registry": ("millbeck.cli.commands.registry", "Run the schema registry, and use one."),
+    "registry": ("millbeck.cli.commands.registry", "Run a schema registry, or manage the schemas of one."),
     "server": ("millbeck.cli.commands.server", "Run a node with a server.properties file."),
     "shims": ("millbeck.cli.kafka_tools.shims", "Install executables named like Kafka's tools."),
     "storage": ("millbeck.cli.commands.storage", "Format log directories, or show their state."),
     "token": ("millbeck.cli.commands.token", "Create, show, renew and expire delegation tokens."),
     "topic": ("millbeck.cli.commands.topic", "List, create, describe, change and delete topics."),
     "txn": ("millbeck.cli.commands.txn", "List, describe and abort transactions."),
-    "user": ("millbeck.cli.commands.user", "Create users for SCRAM, change their passwords, delete them."),
+    "user": ("millbeck.cli.commands.user", "Create and delete SCRAM users, and change their passwords."),
     "up": ("millbeck.cli.commands.up", "Run a node or a local cluster without a configuration file."),
 }
 """Module and summary by name: a command's module is imported only when used, so that help stays fast."""
@@ -126,7 +129,7 @@ class MainGroup(click.Group):
 
 @contextmanager
 def exit_on_broken_pipe() -> Iterator[None]:
-    """When the reader of the output has closed the pipe, exit without a message."""
+    """Exit without a message when the reader of the output has closed the pipe."""
     try:
         yield
         sys.stdout.flush()
@@ -148,7 +151,7 @@ def _drop_output() -> None:
 
 
 def fail(error: click.ClickException, kafka_tool: str | None = None, exit_code: int = 1) -> NoReturn:
-    """Print the error as one line and exit; ``kafka_tool`` is the name that the user typed instead of ``millbeck``."""
+    """Print the error as one line and exit; ``kafka_tool`` is the name of the Kafka tool, if one was called."""
     try:
         click.echo(_text_of(error, kafka_tool), err=True)
     except BrokenPipeError:
@@ -186,7 +189,7 @@ def main() -> None:
 
 
 def prepare_process() -> None:
-    """Check the interpreter, and make output survive any terminal."""
+    """Check the interpreter, and make sure that output in any encoding succeeds."""
     if not __debug__:
         sys.exit("millbeck: Python's -O disables assertions that this program needs; run it without -O")
     for stream in (sys.stdout, sys.stderr):

@@ -53,7 +53,8 @@ class OutageReporter:
             if is_long:
                 self._ended_s = None
                 return []
-            # Between two connection attempts there is briefly no outage: it must be gone for a while to count as over.
+            # Between two connection attempts there is briefly no outage, so an outage is over only if there is none for
+            # a while.
             self._ended_s = now_s if self._ended_s is None else self._ended_s
             if now_s - self._ended_s < 2 * LOOK_SECONDS:
                 return []
@@ -82,7 +83,7 @@ async def report_leaderless_partitions(client: Consumer | Producer, done: str) -
 
 
 class LeaderlessReporter:
-    """Decides when to print a line: once a partition has had no leader for a while, and once it has one again."""
+    """Decides when to print a line: when a partition has had no leader for a while, and when it has one again."""
 
     def __init__(self, done: str) -> None:
         self._done = done
@@ -101,9 +102,9 @@ class LeaderlessReporter:
         self._reported.update(news)
         lines = []
         if news:
-            lines.append(f"no leader, so not {self._done} until there is one: {named(news)}; see millbeck doctor")
+            lines.append(f"no leader, so records are not {self._done} for now: {named(news)}; see millbeck doctor")
         if back:
-            lines.append(f"{self._done} again, there is a leader: {named(back)}")
+            lines.append(f"there is a leader again, records are {self._done}: {named(back)}")
         return lines
 
 

@@ -99,7 +99,7 @@ def show(value: object, output: str) -> None:
 def show_table(
     rows: Sequence[Mapping[str, object]], columns: Sequence[str], titles: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Print a table; on a terminal it fits the width, elsewhere every value is whole."""
+    """Print a table; on a terminal it is fitted to the width, otherwise no value is shortened."""
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     lines = table(rows, columns, titles, room=room).splitlines()
     click.echo("\n".join(lines[1:] if hides_headers() else lines))
@@ -190,5 +190,5 @@ def _is_block(value: object) -> bool:
 def _scalar(value: object) -> str:
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS_WITH_MEANING:
         return value
-    # JSON is valid YAML: write every scalar that is not a plain word as JSON.
+    # JSON is valid YAML, so every scalar that is not a plain word is written as JSON.
     return json.dumps(value, ensure_ascii=False)

@@ -63,7 +63,8 @@ def embedded_config(
 ) -> NodeConfig:
     """The configuration of a node without a file: ``defaults`` are overridden by environment and flags.
 
-    Settings in ``given`` were set by other command-line options, so even their defaults override the environment.
+    Settings in ``given`` come from other command-line options, so they override the environment even with their
+    defaults.
     """
     named = settings_of_options(flags)
     said = {name: defaults[name] for name in given}

@@ -12,7 +12,7 @@ _POWERS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 class ByteSizeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """An option type for a size of at least one byte."""
+    """The type of options that take a size of at least one byte."""
 
     name = "size"
 

@@ -29,7 +29,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def settings_hint(names: Iterable[str], scope: str) -> str:
     """Suggestions for unknown settings of a scope: ``topic``, ``broker`` or ``group``.
 
-    Settings that Kafka has removed are not mistyped: the broker says what replaces them.
+    Settings that Kafka has removed get no suggestion, because the broker's error names their replacement.
     """
     from millbeck.server.config.removed import replacement_of
 

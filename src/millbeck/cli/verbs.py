@@ -21,7 +21,7 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         options = [each for each in self.params if isinstance(each, click.Option)]
         names = {name for each in options for name in each.opts if name.startswith("--")}
-        # An option with an optional value handles this itself.
+        # Options with an optional value handle this themselves.
         needs_value = {
             name for each in options if not each.is_flag and not each._flag_needs_value for name in each.opts
         }
@@ -71,7 +71,8 @@ class SubcommandGroup(click.Group):
 
 
 def is_kafka_style(ctx: click.Context) -> bool:
-    """Whether the verb was given as a flag, as in a script for Kafka's tools, or by one of them (`kafka_tool`)."""
+    """Whether the verb was given as a flag, as in scripts for Kafka's tools, or the command runs as one of these tools
+    (`kafka_tool`)."""
     return bool(ctx.meta.get(AS_KAFKA)) or kafka_tool() is not None
 
 
@@ -110,7 +111,7 @@ def with_verb_first(
 
 
 def one_of_both(ctx: click.Context, positional: tuple[str, ...], option: tuple[str, ...], what: str) -> tuple[str, ...]:
-    """Names given as arguments or by Kafka's option, which also takes comma-separated lists."""
+    """The names given as arguments or by Kafka's option, which also takes comma-separated lists."""
     names = (*positional, *(name for text in option for name in text.split(",") if name))
     if not names:
         raise click.UsageError(f"no {what} given", ctx)

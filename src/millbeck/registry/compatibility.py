@@ -1,4 +1,5 @@
-"""Compatibility levels: which schemas must be able to read data written with which others."""
+"""Compatibility levels: they determine which earlier schemas a new schema must be compatible with, and in which
+direction."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ FORWARD_LEVELS = ("FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
 def problems_between(
     new: ParsedSchema, old: ParsedSchema, level: str, policy: Policy = Policy.STRICT
 ) -> list[Incompatibility]:
-    """The problems for which the level does not allow the new schema beside the old one; both have the same format."""
+    """The reasons why the level does not allow the new schema together with the old one; both have the same format."""
     problems: list[Incompatibility] = []
     if level in BACKWARD_LEVELS:
         problems += new.problems_reading(old, NEW_READS_OLD, policy)

@@ -1,7 +1,7 @@
 """The errors of the registry, each with its HTTP status and ``error_code``.
 
-Clients check the code, so the codes are those of Confluent's public API reference. The message has a remedy where that
-is not obvious.
+Clients check the code, so the codes are those of Confluent's public API reference. The message has a remedy if that is
+not obvious.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class VersionNotSoftDeleted(RegistryError, code=40407):
 
 
 class CompatibilityNotConfigured(RegistryError, code=40408):
-    """The subject has no settings of its own."""
+    """No settings are set for the subject."""
 
 
 class ModeNotConfigured(RegistryError, code=40409):
-    """The subject has no mode of its own."""
+    """No mode is set for the subject."""
 
 
 class IncompatibleSchema(RegistryError, code=409):
@@ -74,11 +74,11 @@ class InvalidVersion(RegistryError, code=42202):
 
 
 class InvalidCompatibility(RegistryError, code=42203):
-    """There is no such compatibility level."""
+    """The compatibility level does not exist."""
 
 
 class InvalidMode(RegistryError, code=42204):
-    """There is no such mode."""
+    """The mode does not exist."""
 
 
 class OperationNotPermitted(RegistryError, code=42205):

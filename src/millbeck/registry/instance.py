@@ -260,7 +260,7 @@ class Instance:
         except (ApiError, RegistryError, TimeoutError) as error:
             await self._give_up(writer)
             if isinstance(error, ProducerFenced | InvalidProducerEpoch):
-                # Let the group say first whether this instance is still elected.
+                # First check with the group whether this instance is still elected.
                 wait_s = 2 * self.settings.election.heartbeat_interval_ms / 1000
                 self._reopen_s = asyncio.get_running_loop().time() + wait_s
                 log.warning(

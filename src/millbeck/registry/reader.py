@@ -59,7 +59,7 @@ class Reader:
                 async with Consumer(self._settings, environment=self._environment) as consumer:
                     consumer.assign([self._partition])
                     consumer.seek_to_beginning(self._partition)
-                    # Everything is read again after a failure; what was read stays in force until then.
+                    # After a failure everything is read again; until then the state stays as it is.
                     await self._follow(consumer)
             except OffsetOutOfRange as error:
                 log.warning("%s is read again from its beginning: %s", self._partition.topic, error)

@@ -95,7 +95,7 @@ class SchemaService:
             except (SubjectNotFound, VersionNotFound):
                 raise InvalidSchema(
                     f"Invalid schema: reference '{reference.name}' refers to version {where[1]} of subject "
-                    f"'{where[0]}', which does not exist: register it first"
+                    f"'{where[0]}', which does not exist; register that version first"
                 ) from None
             try:
                 self._collect(context_of(where[0]), version.schema.references, found, pending)
@@ -139,7 +139,8 @@ class SchemaService:
         return await self._as_stored(subject, stored, parsed, Form.NORMALIZED if is_normal else Form.COMPARED), parsed
 
     async def _as_stored(self, subject: str, schema: Schema, parsed: ParsedSchema, form: Form) -> Schema:
-        """The schema in the spelling of the version that has it, which may be another one of the same."""
+        """The schema with the text of an existing version that is equal in this form; unchanged if there is no such
+        version."""
         if find(self.state, subject, schema, deleted=True) is not None:
             return schema
         for version in self.state.versions(subject, deleted=True)[: -VERSIONS_COMPARED_BY_MEANING - 1 : -1]:
@@ -155,14 +156,16 @@ class SchemaService:
         return schema
 
     async def text(self, version: Version, form: str) -> str:
-        """The text as it is stored, or for Protobuf ``serialized``, for other types ``resolved``."""
+        """The text in a form: ``serialized`` for Protobuf, ``resolved`` for other types; for any other value the stored
+        text."""
         other = Form.SERIALIZED if version.schema.schema_type == PROTOBUF else Form.RESOLVED
         if form != other.value:
             return version.schema.text
         return await self._off_loop((await self.parsed_version(version)).text, other)
 
     async def text_for(self, sent: Schema, version: Version, form: str) -> str:
-        """The text in an answer to who sent a schema: a client that sends descriptors keeps what is answered as one."""
+        """The text for the answer to a client that has sent a schema. A client that sends a descriptor gets a
+        descriptor, since it stores the answer in place of its own schema."""
         if not form and sent.schema_type == PROTOBUF and BASE64_TEXT.match(sent.text):
             form = Form.SERIALIZED.value
         return await self.text(version, form)
@@ -240,7 +243,8 @@ class SchemaService:
     # listing
 
     def listed_subjects(self, prefix: str) -> Iterator[str]:
-        """The subjects below a prefix: a context's (``:.lab:``), all contexts' (``:*:``), or by the name's start."""
+        """The subjects with a prefix: those of a context (``:.lab:``), of all contexts (``:*:``), or whose names begin
+        with it."""
         if prefix.startswith(":*:"):
             rest = prefix[3:]
             yield from (each for each in sorted(self.state.subjects) if _plain(each).startswith(rest))

@@ -84,7 +84,7 @@ def set_config(state: RegistryState, subject: str | None, changes: Json) -> Deci
 
 
 def delete_config(state: RegistryState, subject: str | None) -> Decision[Json]:
-    """Return to the settings of the next level up; returns what was set."""
+    """Delete settings, so that those of the next level up apply; returns the deleted ones."""
     _check_mutable(state, subject)
     found = state.configs.get(subject)
     if found is None:
@@ -109,7 +109,8 @@ def set_mode(state: RegistryState, subject: str | None, mode: object, *, force: 
 
 
 def delete_mode(state: RegistryState, subject: str | None, *, recursive: bool = False) -> Decision[Json]:
-    """Return to the mode of the next level up; ``recursive`` also for everything below."""
+    """Delete a mode, so that the mode of the next level up applies; with ``recursive`` also the modes of all levels
+    below."""
     found = state.modes.get(subject)
     below = [each for each in state.modes if recursive and each != subject and _is_below(each, subject)]
     if found is None and not below and subject is not None:

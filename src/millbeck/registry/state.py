@@ -5,9 +5,9 @@ have read the same records have equal states; the same holds for one that has re
 the last record of each key.
 
 Three things are kept after a delete. Ids are never assigned again: when the schema with the highest id of a context is
-permanently deleted, that id is kept in a record of its own (`id_floor_key`). Every byte form of a key that has a value
-is remembered, because a delete must write a tombstone for each of them. And a key that was deleted in one byte form
-while another form still has a value is a leftover: it would reappear after compaction, so the leader writes the missing
+permanently deleted, that id is kept in a separate record (`id_floor_key`). Every byte form of a key that has a value is
+remembered, because a delete must write a tombstone for each of them. And a key that was deleted in one byte form while
+another form still has a value is a leftover: it would reappear after compaction, so the leader writes the missing
 tombstone.
 """
 

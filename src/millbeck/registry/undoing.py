@@ -50,7 +50,8 @@ async def _last_offsets(
 
 
 def undo(state: RegistryState, keys: list[bytes]) -> list[LogRecord]:
-    """The records with the current values of these keys in the state; replaying them changes nothing."""
+    """Records that rewrite each key's current value, or a tombstone if it has none, so that read_uncommitted readers
+    also drop the aborted write. Replaying them does not change ``state``."""
     records: list[LogRecord] = []
     for raw in keys:
         try:
@@ -80,7 +81,7 @@ def _held(state: RegistryState, key: LogKey, raw: bytes) -> list[LogRecord]:
         case KeyType.CONTEXT:
             value = encode_json({"tenant": "default", "context": subject}) if is_kept else None
         case _:
-            # Deletes of whole subjects: what they deleted is written out, by version.
+            # Deletes of whole subjects: the versions that they deleted are written again, one by one.
             assert subject is not None
             versions = state.subjects.get(subject, {}).values()
             written = [

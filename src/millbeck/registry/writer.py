@@ -1,8 +1,8 @@
 """The one writer of ``_schemas``, fenced by the log.
 
 All leaders share one transactional id. InitProducerId fences the previous leader: no write of an older leader can be
-committed any more, however long it was paused. Only then does the new leader read the log to its end, so that it has
-read everything that was ever answered. `open` does this in the following order:
+committed any more, however long it was paused. Only then does the new leader read the log to its end, so that its state
+has every write that was ever acknowledged. `open` does this in the following order:
 
 1. fence;
 2. write a NOOP and wait until the reader has it: everything before it is in the state;

@@ -99,7 +99,8 @@ class AclIndex:
                 yield
 
     def take_apart(self) -> Iterator[None]:
-        """Free an index that is no longer used, in steps: all at once would take as long as building it."""
+        """Free an index that is no longer used, in steps, because freeing it at once would block as long as building
+        it."""
         for parts in (self._by_subject, self._patterns):
             position = 0
             while parts:
@@ -121,7 +122,7 @@ class AclIndex:
         self.count += 1
 
     def remove(self, entry: AccessControlEntry) -> None:
-        """Remove one entry equal to this one; it must be there."""
+        """Remove one entry equal to this one, which must exist."""
         pattern, subject = _pattern(entry), _subject(entry)
         groups = self._patterns[pattern]
         group = groups[subject]
@@ -160,7 +161,8 @@ class AclIndex:
         return [groups for groups in found if groups is not None]
 
     def patterns_of(self, subjects: Iterable[Subject], resource_type: int) -> Iterator[tuple[bool, str, AclGroup]]:
-        """Yield for each pattern of the type with these subjects: whether it is a prefix, its name, and the group."""
+        """Yield each group of the type with one of these subjects: whether its pattern is a prefix, the name, and the
+        group."""
         for subject in subjects:
             for (kind, is_prefix, name), group in self._by_subject.get(subject, {}).items():
                 if kind == resource_type:

@@ -15,7 +15,7 @@ WILDCARD_PRINCIPAL: Final = "User:*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessControlEntry:
-    """One ACL. The numbers are those of `authorizer`; an image may hold some that this release does not know."""
+    """One ACL. The numbers are those of `authorizer`; an image may contain numbers that this release does not know."""
 
     resource_type: int
     resource_name: str

@@ -1,4 +1,5 @@
-"""The authorizer interface, its operations and resource types with Kafka's numbers, and one that allows everything."""
+"""The authorizer interface, its operations and resource types with Kafka's numbers, and an authorizer that allows
+everything."""
 
 from __future__ import annotations
 
@@ -123,7 +124,7 @@ class AllowAll:
 
 
 class GuardedAuthorizer:
-    """A deployment's own authorizer; where it fails, the answer is no."""
+    """Wraps an authorizer of the deployment: if it raises an exception, the operation is denied."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer

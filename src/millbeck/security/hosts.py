@@ -28,7 +28,7 @@ def canonical_host(host: str) -> str:
 
 
 class Networks:
-    """Networks that clients may connect from, such as ``10.0.0.0/8`` or ``2001:db8::/32``, or single addresses."""
+    """The networks from which clients may connect, such as ``10.0.0.0/8`` or ``2001:db8::/32``, or single addresses."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         """Parse networks; raises ``ValueError`` for a text that is not a network."""

@@ -1,7 +1,7 @@
 """Kafka's StandardAuthorizer: decides by the ACLs in the metadata.
 
 - A superuser may do everything.
-- Otherwise the ACLs decide whose pattern covers the resource and that name the principal (or ``User:*``) and the host
+- Otherwise the ACLs decide whose pattern covers the resource and that match the principal (or ``User:*``) and the host
   (or ``*``). A DENY takes precedence over every ALLOW.
 - If no ACL covers the resource, ``allow.everyone.if.no.acl.found`` decides. If only ACLs of other principals cover it,
   access is denied.
@@ -41,7 +41,7 @@ class AuthorizerNotReady(UnknownServerError):
 
 
 class Rule(StrEnum):
-    """The rule that a decision is based on, named as in Kafka's log."""
+    """The rule on which a decision is based, named as in Kafka's log."""
 
     SUPER_USER = "SuperUser"
     ACL = "MatchingAcl"
@@ -195,7 +195,7 @@ class StandardAuthorizer:
         return self._index.count
 
     def loaded(self) -> None:
-        """Called once all ACLs from before the start are loaded: from now on all principals are served."""
+        """Called when all ACLs from before the start are loaded: from now on all principals are served."""
         self.is_loaded = True
         self._drop_decisions()
 

@@ -85,12 +85,12 @@ def test_a_partition_without_a_leader_for_longer_than_an_election_takes_is_named
     assert reporter.evaluate([ORDERS], 100.0) == []
     assert reporter.evaluate([ORDERS, BILLS], 109.9) == []
     assert reporter.evaluate([ORDERS, BILLS], 110.0) == [
-        "no leader, so not read until there is one: orders-0; see millbeck doctor"
+        "no leader, so records are not read for now: orders-0; see millbeck doctor"
     ]
     assert reporter.evaluate([ORDERS, BILLS], 119.0) == []
     assert reporter.evaluate([BILLS], 120.0) == [
-        "no leader, so not read until there is one: bills-3; see millbeck doctor",
-        "read again, there is a leader: orders-0",
+        "no leader, so records are not read for now: bills-3; see millbeck doctor",
+        "there is a leader again, records are read: orders-0",
     ]
     assert reporter.evaluate([BILLS], 140.0) == []
 

@@ -36,14 +36,14 @@ WRONG = {
     "produce orders --acks 2": "'2' is not one of 'all', '-1', '0', '1'",
     "produce orders --reader-property parse.kye=true": "parse.kye is not one of parse.key, key.separator",
     "consume orders --offset middle": "'middle' is not earliest, latest, stored, an offset, -N or s@TIMESTAMP",
-    "group reset billing --topic orders --by-duration 7d": "'7d' is not like P7D or PT1H30M",
+    "group reset billing --topic orders --by-duration 7d": "expected a duration such as P7D or PT1H30M, not '7d'",
     "group list --state Emty": "'Emty' is not one of Assigning, CompletingRebalance, Dead, Empty",
     "acl add --allow-principal alice --topic orders": "write it as type:name, such as User:alice",
     "acl add --allow-principal User:a --topic orders --operation reed": "'reed' is not one of any, all, read",
     "topic offsets orders --time soon": "'soon' is neither one of latest, earliest",
     "feature upgrade --release-version 9.9": "unknown release '9.9': known are 3.3-IV3",
-    # options that exclude each other
-    "topic create orders -r 3 --replica-assignment 1:2": "excludes --partitions and --replication-factor",
+    # options that cannot be combined
+    "topic create orders -r 3 --replica-assignment 1:2": "cannot be combined with --partitions",
     "group reset billing --topic orders --to-earliest --to-latest": "give exactly one of --to-earliest, --to-latest",
     # settings and files
     "server --config {config} --set num.partitons=3": "did you mean num.partitions?",

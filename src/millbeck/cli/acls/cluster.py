@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 async def authorizer_settings(admin: Admin, super_users: str | None, allow_everyone: bool) -> tuple[list[str], bool]:
     """The superusers, and ``allow.everyone.if.no.acl.found``: from the options, or else described by a broker.
 
-    Apache Kafka does not return these settings; then only superusers named in the options are known.
+    Apache Kafka does not return these settings; then only superusers given in the options are known.
     """
     from millbeck.client.admin.results import ConfigResource, ResourceType
     from millbeck.kernel.errors import ApiError
@@ -30,10 +30,10 @@ async def authorizer_settings(admin: Admin, super_users: str | None, allow_every
             described = (await admin.describe_configs({broker: None})).all()[broker]
             texts = {name: entry.value for name, entry in described.items()}
         except ApiError as error:
-            click.echo(f"superusers are not known ({error}): name them with --super-users", err=True)
+            click.echo(f"super.users could not be read ({error}): give it with --super-users", err=True)
         else:
             if texts.get("super.users") is None:
-                click.echo("superusers are not known: name them with --super-users", err=True)
+                click.echo("super.users could not be read from a broker: give it with --super-users", err=True)
     users = parse_super_users(super_users if super_users is not None else texts.get("super.users") or "")
     return sorted(users), allow_everyone or texts.get("allow.everyone.if.no.acl.found") == "true"
 

@@ -1,7 +1,7 @@
 """Explanations of authorization decisions: the deciding ACL, and the smallest ACL that would allow a denied operation.
 
 Decisions are computed here by the broker's rules, from the ACLs that the cluster describes, so this works for Apache
-Kafka as well. Superusers cannot be read from a broker in every case: they are options of the command.
+Kafka as well. Superusers cannot always be read from a broker, so the command has an option for them.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def explain(
 
 
 def _denies(entry: AccessControlEntry, question: AclAssertion) -> bool:
-    """Whether this entry denies the operation on its own, beside an ACL that allows everything."""
+    """Whether this entry alone denies the operation, even if another ACL allows everything."""
     if entry.permission_type != Permission.DENY:
         return False
     everything = AccessControlEntry(

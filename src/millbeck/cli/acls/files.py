@@ -1,4 +1,4 @@
-"""Files of ACLs that a cluster should have, and of tests of what they allow.
+"""Files with the ACLs that a cluster should have, and with tests of these ACLs.
 
     acls:
     - principal: User:orders-service
@@ -43,7 +43,7 @@ _TEST_KEYS: Final = ("principal", "host", "resource", "name", "operation", "allo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclAssertion:
-    """Whether a principal may do something with a resource."""
+    """A test: whether a principal may perform an operation on a resource."""
 
     principal: str
     host: str
@@ -66,7 +66,7 @@ class AclTest:
 
 
 def read_acls(path: str) -> list[AccessControlEntry]:
-    """The ACLs of a file, each once."""
+    """The ACLs of a file, without duplicates."""
     content = _content(path)
     if not isinstance(content.get("acls"), list):
         raise click.ClickException(f"{path}: needs a list under the key acls")

@@ -1,4 +1,4 @@
-"""The options that name resources, principals and operations, with the flags of Kafka's kafka-acls."""
+"""The options for resources, principals and operations, with the flags of Kafka's kafka-acls."""
 
 from __future__ import annotations
 
@@ -37,13 +37,24 @@ Resource = tuple[ResourceType, str]
 
 def resource_options(function: F) -> F:
     for option in (
-        click.option("--user-principal", multiple=True, metavar="TYPE:NAME", help="A user, for delegation tokens."),
-        click.option("--delegation-token", multiple=True, metavar="ID", help="A delegation token."),
-        click.option("--cluster", is_flag=True, help="The cluster."),
-        click.option("--transactional-id", multiple=True, metavar="ID", help="A transactional id, or * for all."),
-        click.option("--group", type=GROUP, multiple=True, metavar="NAME", help="A group, or * for all."),
         click.option(
-            "--topic", type=TOPIC, multiple=True, metavar="NAME", help="A topic, or * for all; can be repeated."
+            "--user-principal",
+            multiple=True,
+            metavar="TYPE:NAME",
+            help="The ACLs of a user, for operations on its delegation tokens.",
+        ),
+        click.option("--delegation-token", multiple=True, metavar="ID", help="The ACLs of a delegation token."),
+        click.option("--cluster", is_flag=True, help="The cluster."),
+        click.option(
+            "--transactional-id", multiple=True, metavar="ID", help="The ACLs of a transactional id; * for all."
+        ),
+        click.option("--group", type=GROUP, multiple=True, metavar="NAME", help="The ACLs of a group; * for all."),
+        click.option(
+            "--topic",
+            type=TOPIC,
+            multiple=True,
+            metavar="NAME",
+            help="The ACLs of a topic; * for all. Can be repeated.",
         ),
     ):
         function = option(function)
@@ -120,7 +131,7 @@ class AclOptions:
     is_idempotent: bool
 
     def check(self, ctx: click.Context) -> None:
-        """Raise a usage error for options that do not go together."""
+        """Raise a usage error for options that cannot be combined."""
         kinds = {kind for kind, _ in self.resources}
         if not kinds:
             raise click.UsageError("name a resource: --topic, --group, --cluster, --transactional-id, ...", ctx)
@@ -137,7 +148,9 @@ class AclOptions:
         if self.is_consumer and not {ResourceType.TOPIC, ResourceType.GROUP} <= kinds:
             raise click.UsageError("--consumer needs --topic and --group", ctx)
         if ResourceType.CLUSTER in kinds and len(kinds) > 1 and not self.operations and not self._is_preset:
-            raise click.UsageError("give --operation: without it all operations on the cluster would be included", ctx)
+            raise click.UsageError(
+                "give --operation; without it the ACLs would include all operations on the cluster", ctx
+            )
 
     @property
     def _is_preset(self) -> bool:

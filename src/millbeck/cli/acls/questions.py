@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from millbeck.server.network.route import Need
 
 Questions = list[list[AclAssertion]]
-"""The required operations: of each inner list, one must be allowed."""
+"""The checks of a request: in each inner list at least one must be allowed."""
 
 
 def questions_of(
@@ -44,7 +44,7 @@ def questions_of(
 def _of_request(
     ctx: click.Context, principal: str, host: str, request: str, resources: tuple[Resource, ...]
 ) -> Questions:
-    # Imported here: the handlers bring most of the broker along.
+    # Imported here because the handlers import most of the broker.
     from millbeck.server.requests.routes import CONTROLLER_ROUTES, ROUTES
     from millbeck.wire.api_keys import APIS
 

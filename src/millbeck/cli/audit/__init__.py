@@ -1,1 +1,1 @@
-"""Reading, selecting and printing of audit events for ``millbeck audit``."""
+"""Reads, selects and prints audit events for ``millbeck audit``."""

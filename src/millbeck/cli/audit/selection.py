@@ -1,4 +1,4 @@
-"""Audit lines: parsing, selection and output."""
+"""Parses, selects and formats audit events."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def parse_time(text: str, now: datetime, option: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The selection of events to show."""
+    """Decides which events to show."""
 
     kinds: tuple[str, ...] = ()
     fields: Mapping[str, str] = field(default_factory=dict)

@@ -21,7 +21,7 @@ POLL_SECONDS: Final = 0.2
 
 
 def lines_of_files(paths: Iterable[str]) -> Iterator[str]:
-    """All lines of files. Open the file; raises `click.ClickException`."""
+    """Yield the lines of all files, in order; raises `click.ClickException` if one cannot be read."""
     for path in paths:
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
@@ -36,7 +36,7 @@ def with_rotated(paths: Iterable[str]) -> list[str]:
 
 
 def rotated(path: str) -> list[str]:
-    """The older files of an audit file, the newest first."""
+    """The rotated files of an audit file, the newest first."""
     found: list[str] = []
     while os.path.exists(name := f"{path}.{len(found) + 1}"):
         found.append(name)
@@ -44,10 +44,11 @@ def rotated(path: str) -> list[str]:
 
 
 class FollowedFile:
-    """The lines of a file: first the existing ones, then added ones, without a gap in between."""
+    """A file to which lines are being added: returns the existing lines, then the added ones, without a gap in
+    between."""
 
     def __init__(self, path: str) -> None:
-        """Raises `click.ClickException`."""
+        """Open the file; raises `click.ClickException` if that fails."""
         self._path = path
         self._file = self._open()
         self._rest = ""
@@ -90,7 +91,7 @@ def _is_other(descriptor: int, path: str) -> bool:
 async def lines_of_topic(
     environment: Environment, target: Target, *, since_ms: int | None, follows: bool
 ) -> AsyncIterator[list[str]]:
-    """Yield the current lines of the topic, then an empty list; with ``follows`` also later lines."""
+    """Yield the current lines of the topic, then an empty list; with ``follows`` also lines added later."""
     from millbeck.client.consumer import Consumer
     from millbeck.kernel.errors import UnknownTopicOrPartition
     from millbeck.kernel.ids import TopicPartition

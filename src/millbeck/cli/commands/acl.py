@@ -38,7 +38,7 @@ def command() -> None:
 @target_options
 @click.pass_context
 def list_acls(ctx: click.Context, /, output: str, target: Target, principal: tuple[str, ...], **given: Any) -> None:
-    """Show the ACLs, all of them or those of some resources.
+    """Show all ACLs, or those of some resources.
 
     \b
     Examples:
@@ -158,19 +158,33 @@ def export(output: str, target: Target) -> None:
 
 @command.command("suggest")
 @click.option(
-    "--from-audit", "files", multiple=True, required=True, metavar="FILE", type=FILE, help="An audit file; repeatable."
+    "--from-audit",
+    "files",
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    type=FILE,
+    help="The audit file to read; can be repeated.",
 )
-@click.option("--principal", multiple=True, metavar="TYPE:NAME", help="Only for this principal; can be repeated.")
-@click.option("--prefix", multiple=True, metavar="TEXT", help="One ACL for all names that begin with this; repeatable.")
-@click.option("--hosts", is_flag=True, help="Only from the addresses that were denied, not from everywhere.")
+@click.option(
+    "--principal", multiple=True, metavar="TYPE:NAME", help="Suggest only ACLs for this principal; can be repeated."
+)
+@click.option(
+    "--prefix",
+    multiple=True,
+    metavar="TEXT",
+    help="Suggest one ACL for all names that begin with this text; can be repeated.",
+)
+@click.option("--hosts", is_flag=True, help="Suggest ACLs for the denied addresses instead of all addresses.")
 @output_option
 def suggest(
     files: tuple[str, ...], principal: tuple[str, ...], prefix: tuple[str, ...], hosts: bool, output: str
 ) -> None:
-    """Print the smallest ACLs under which nothing in an audit would have been denied, as a file for `apply`.
+    """Print the smallest ACLs that would have allowed the denied operations of an audit, as a file for `apply`.
 
-    For a cluster that gets its first ACLs: with millbeck.authorizer.dry.run=true everything is allowed, and the audit
-    has what would have been denied. Read what it suggests before you apply it: it allows whatever was tried.
+    Use it for a cluster that gets its first ACLs: with millbeck.authorizer.dry.run=true everything is allowed, and the
+    audit lists the operations that would have been denied. Review the suggestions before you apply them: they allow
+    everything that clients have tried.
 
     \b
     Examples:
@@ -262,7 +276,9 @@ def _question_options(function: Any) -> Any:
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="From where.")
 @click.option("--operation", multiple=True, metavar="NAME", help="The operation: read, write, ...; can be repeated.")
 @click.option(
-    "--request", metavar="NAME", help="A request, such as Produce, Fetch or CreateTopics: all operations that it needs."
+    "--request",
+    metavar="NAME",
+    help="Check all operations that this request needs, such as Produce, Fetch or CreateTopics.",
 )
 @resource_options
 @_question_options

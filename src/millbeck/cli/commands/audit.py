@@ -31,10 +31,15 @@ def command() -> None:
 
 
 def selection_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options for the selection and the source of events."""
+    """Adds the options that select events, and those for their source."""
     for option in (
         click.option(
-            "--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True, help="The form."
+            "--output",
+            "-o",
+            type=click.Choice(["text", "json"]),
+            default="text",
+            show_default=True,
+            help="The output format.",
         ),
         click.option(
             "--name", metavar="NAME", help="Show only changes of this item, such as topic:orders:retention.ms."
@@ -47,12 +52,18 @@ def selection_options(function: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--resource", metavar="TYPE:NAME", help="Show only denials of this resource, such as TOPIC:orders."
         ),
-        click.option("--host", metavar="ADDRESS", help="From where."),
+        click.option("--host", metavar="ADDRESS", help="Show only events from clients with this address."),
         click.option("--user", metavar="NAME", help="Show only failed logins of this user."),
         click.option(
             "--principal", metavar="TYPE:NAME", help="Show only events of this principal, such as User:alice."
         ),
-        click.option("--event", "kinds", multiple=True, type=click.Choice(KINDS), help="Only these events."),
+        click.option(
+            "--event",
+            "kinds",
+            multiple=True,
+            type=click.Choice(KINDS),
+            help="Show only events of this type; can be repeated.",
+        ),
         click.option(
             "--file", "files", multiple=True, metavar="FILE", type=FILE, help="Read this file and its rotated files."
         ),
@@ -63,7 +74,14 @@ def selection_options(function: Callable[..., None]) -> Callable[..., None]:
 
 @command.command("tail")
 @selection_options
-@click.option("--lines", "-n", type=click.IntRange(0, 100_000), default=20, show_default=True, help="How many.")
+@click.option(
+    "--lines",
+    "-n",
+    type=click.IntRange(0, 100_000),
+    default=20,
+    show_default=True,
+    help="The maximum number of events to show.",
+)
 @click.option("--follow", "-f", is_flag=True, help="Continue with new events, until Ctrl-C.")
 @target_options
 def tail(
@@ -116,7 +134,7 @@ def tail(
 @click.option(
     "--since",
     metavar="TIME",
-    help="Show only events since this time, such as 2026-11-19T14:00, or for this long, such as 15m or 7d.",
+    help="Show only events since this time, such as 2026-11-19T14:00, or of the last 15m, 2h or 7d.",
 )
 @click.option("--until", metavar="TIME", help="Before this time.")
 @target_options
@@ -129,7 +147,7 @@ def search(
     target: Target,
     **given: Any,
 ) -> None:
-    """Show all events that match; a text that ends with * is a prefix. Exit code 1 if there are none.
+    """Show all events that match; a value that ends with * is a prefix. The exit code is 1 if there are none.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``millbeck cert``: make and renew certificates, and look at those in files and of ports."""
+"""``millbeck cert``: create and renew certificates, and show those in files or of a port."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 CONNECT_SECONDS_MAX: Final = 10.0
 AUTHORITY_DAYS: Final = 3650
 CERTIFICATE_DAYS: Final = 397
-"""Browsers accept no longer ones, and neither do some clients."""
+"""The default validity in days; browsers and some clients refuse certificates with a longer one."""
 
 
 @click.group(cls=SubcommandGroup, flags={})
 def command() -> None:
-    """Make and renew certificates, and show whose they are, for which hosts, and for how long."""
+    """Create and renew certificates, and show their owners, hosts and validity."""
 
 
 @command.command("inspect")
 @click.argument("sources", nargs=-1, required=True, metavar="FILE|HOST:PORT…", type=FILE)
 @click.option(
-    "--password", metavar="TEXT", envvar="MILLBECK_STORE_PASSWORD", help="The store's password (PKCS #12, JKS)."
+    "--password", metavar="TEXT", envvar="MILLBECK_STORE_PASSWORD", help="The password of a PKCS #12 or JKS store."
 )
 @output_option
 def inspect(sources: tuple[str, ...], password: str | None, output: str) -> None:
@@ -58,14 +58,14 @@ def inspect(sources: tuple[str, ...], password: str | None, output: str) -> None
 
 
 def authority_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options that say where the authority is."""
+    """Adds the options for the certificate authority's directory and password."""
     for option in (
         click.option(
             "--ca-password",
             metavar="TEXT",
             envvar="MILLBECK_CA_PASSWORD",
             show_envvar=True,
-            help="The password of the authority's key, if it is encrypted.",
+            help="The password of the certificate authority's key, if the key is encrypted.",
         ),
         click.option(
             "--ca",
@@ -74,7 +74,7 @@ def authority_options(function: Callable[..., None]) -> Callable[..., None]:
             type=FILE,
             default=".",
             show_default="this one",
-            help="The directory of the authority: ca.pem and ca.key.",
+            help="The directory of the certificate authority, with ca.pem and ca.key.",
         ),
     ):
         function = option(function)
@@ -84,19 +84,21 @@ def authority_options(function: Callable[..., None]) -> Callable[..., None]:
 @command.command("create")
 @click.argument("kind", type=click.Choice(["ca", "node", "client"]))
 @click.argument("name", required=False)
-@click.option("--host", "hosts", multiple=True, metavar="HOST", help="A name or address of the node; can be repeated.")
-@click.option("--local", is_flag=True, help="With every name and address of this machine.")
-@click.option("--days", type=click.IntRange(1, 36_500), help="How long it is valid.  [default: ca 3650, others 397]")
+@click.option(
+    "--host", "hosts", multiple=True, metavar="HOST", help="A host name or address of the node; can be repeated."
+)
+@click.option("--local", is_flag=True, help="Include every host name and address of this machine.")
+@click.option("--days", type=click.IntRange(1, 36_500), help="The validity in days.  [default: ca 3650, others 397]")
 @click.option(
     "--key",
     "key_type",
     type=click.Choice(["ec", "rsa"]),
     default="ec",
     show_default=True,
-    help="P-256, or RSA with 3072 bits.",
+    help="The type of the key: ec is P-256, rsa is RSA with 3072 bits.",
 )
-@click.option("--out", metavar="FILE", type=FILE, help="Where to write key and certificate.  [default: NAME.pem]")
-@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+@click.option("--out", metavar="FILE", type=FILE, help="The file for the key and certificate.  [default: NAME.pem]")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 @authority_options
 def create(
     kind: str,
@@ -110,7 +112,7 @@ def create(
     directory: str,
     ca_password: str | None,
 ) -> None:
-    """Make an authority, or a key and a certificate that the authority signs.
+    """Create a certificate authority, or a key and a certificate signed by it.
 
     A node's certificate is for the hosts by which clients connect; a client's names the principal User:CN=NAME. Both
     are one PEM file, for ssl.keystore.location, that only you can read. Who is to trust them needs ca.pem, as
@@ -129,20 +131,25 @@ def create(
     authority = AuthorityFiles(directory=directory, password=ca_password)
     if kind == "ca":
         if hosts or local or out:
-            raise click.UsageError("an authority has neither --host, --local nor --out: --ca is its directory")
+            raise click.UsageError("--host, --local and --out cannot be used with ca: its directory is --ca")
         authority.make(name or "millbeck authority", days=days or AUTHORITY_DAYS, key_type=KeyType(key_type))
-        click.echo(f"{authority.certificate_path}: for whom is to trust what the authority signs")
-        click.echo(f"{authority.key_path}: its key; keep it away from the nodes")
+        click.echo(
+            f"{authority.certificate_path}: the authority's certificate, for everyone who should "
+            "trust certificates it signs"
+        )
+        click.echo(f"{authority.key_path}: the authority's private key; do not copy it to the nodes")
         return
     if name is None:
         raise click.UsageError(f"a {kind} needs a name: millbeck cert create {kind} NAME")
     if kind == "client" and (hosts or local):
-        raise click.UsageError("a client's certificate has no --host and no --local")
+        raise click.UsageError("--host and --local cannot be used with client")
     if kind == "node" and not (hosts or local):
         raise click.UsageError("a node needs the hosts that clients connect to: --host, or --local for this machine")
     path = out or f"{name}.pem"
     if os.path.exists(path) and not force:
-        raise click.UsageError(f"{path} is there: renew it with `millbeck cert renew {path}`, or give --force")
+        raise click.UsageError(
+            f"{path} exists already: renew it with `millbeck cert renew {path}`, or give --force to replace it"
+        )
     if local:
         from millbeck.host.local_names import local_names
 
@@ -161,7 +168,7 @@ def create(
 
 @command.command("renew")
 @click.argument("files", nargs=-1, required=True, metavar="FILE…", type=FILE)
-@click.option("--days", type=click.IntRange(1, 36_500), help="How long it is valid.  [default: as long as before]")
+@click.option("--days", type=click.IntRange(1, 36_500), help="The validity in days.  [default: as long as before]")
 @click.option(
     "--if-days-left",
     type=click.IntRange(0),
@@ -215,7 +222,7 @@ def certificates_of(source: str, password: str | None) -> Sequence[Certificate]:
     try:
         return all_certificates(data, password=password)
     except StoreError as error:
-        hint = "" if password is not None or b"-----BEGIN" in data else "; give its password with --password"
+        hint = "" if password is not None or b"-----BEGIN" in data else "; give the store's password with --password"
         raise click.ClickException(f"{source}: {error}{hint}") from error
 
 
@@ -280,4 +287,4 @@ def _date(wall_ms: int) -> str:
     try:
         return datetime.fromtimestamp(wall_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     except (OverflowError, ValueError, OSError):
-        return "beyond the calendar"
+        return "after the year 9999"

@@ -78,7 +78,7 @@ def list_endpoints(include_fenced_brokers: bool, output: str, target: Target) ->
 @output_option
 @target_options
 def api_versions(output: str, target: Target) -> None:
-    """Show which versions of each API the brokers serve.
+    """Show the API versions that the brokers support.
 
     
     Examples:

@@ -1,4 +1,4 @@
-"""``millbeck completion``: the completion of the command line in bash, zsh and fish."""
+"""``millbeck completion``: shell completion for bash, zsh and fish."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VARIABLE: Final = "_MILLBECK_COMPLETE"
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """The directory where a shell looks for a user's completions, and further setup it needs."""
+    """The path of a user's completions for a shell, and a hint about further setup."""
 
     place: Callable[[Mapping[str, str]], Path]
     advice: str
@@ -55,16 +55,16 @@ def shell_argument(function: Callable[..., None]) -> Callable[..., None]:
 
 @click.group(cls=SubcommandGroup, flags={})
 def command() -> None:
-    """Complete commands, options, topics, groups and settings in your shell.
+    """Install or print shell completion for commands, options, topics, groups and settings.
 
-    Names of topics and groups come from the cluster of the current profile or of the options typed so far.
+    Names of topics and groups are read from the cluster of the current profile, or of the options typed so far.
     """
 
 
 @command.command("install")
 @shell_argument
 def install(shell: str | None) -> None:
-    """Install the completion for a shell, by default the one in SHELL.
+    """Install the completion for a shell, by default for that of the variable SHELL.
 
     \b
     Examples:
@@ -101,7 +101,7 @@ def script(shell: str) -> str:
     from millbeck.cli.main import cli
 
     kind = get_completion_class(shell)
-    assert kind is not None, "click supports the shells of SHELLS"
+    assert kind is not None, "click supports all shells in SHELLS"
     completion = kind(cli, {}, "millbeck", VARIABLE)
     return completion.source_template % completion.source_vars()
 

@@ -47,7 +47,7 @@ def command() -> None:
 
 
 def entity_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Adds Kafka's options that name an entity, and passes ``entity``: its type and name (None: the default)."""
+    """Adds Kafka's options for an entity, and passes ``entity``: its type and name (None means the default entity)."""
 
     @click.option("--entity-type", type=click.Choice([*sorted(TYPES), USERS]), help="The type of the entity.")
     @click.option("--entity-name", metavar="NAME", help="The topic name, group id or broker id.")
@@ -246,7 +246,7 @@ def _print_as_kafka(kind: str, name: str, entries: list[ConfigEntry], *, every: 
     if kind == "client-metrics" and not entries:
         click.echo(f"The client-metric '{name}' doesn't exist and doesn't have dynamic config.")
         return
-    # A broker of its own shows what was set for it, not the defaults of all brokers.
+    # A single broker shows the settings of that broker, not the defaults of all brokers.
     inherited = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
     kept = [each for each in entries if every or (is_changed(each) and (not name or each.source != inherited))]
     click.echo("\n".join(config_lines(kind, name, kept, every=every)))
@@ -291,7 +291,7 @@ async def _resources_of(admin: Admin, entity: tuple[str, str | None]) -> list[Co
     if resource_type is ResourceType.BROKER:
         nodes = (await admin.describe_cluster()).nodes
         names = [str(node.node_id) for node in nodes]
-        # Kafka's tool shows the defaults of all brokers as one more broker without a name.
+        # Kafka's tool shows the defaults of all brokers as a further broker without a name.
         return [ConfigResource(resource_type, each) for each in (*names, *([""] if kafka_tool() is not None else ()))]
     return await admin.list_config_resources([resource_type])
 

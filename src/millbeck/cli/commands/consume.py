@@ -64,7 +64,11 @@ class ConsumeRequest:
     "--offset", metavar="WHERE", help="Start at earliest, latest, an offset, -N from the end, or s@TIMESTAMP in ms."
 )
 @click.option("-g", "-G", "--group", type=GROUP, metavar="ID", help="Join this consumer group and commit offsets.")
-@click.option("--share", is_flag=True, help="Join as a share group: each record is accepted once printed.")
+@click.option(
+    "--share",
+    is_flag=True,
+    help="Read as a member of the share group --group: each record is accepted after it was printed.",
+)
 @click.option("-c", "-n", "--max-messages", type=click.IntRange(1), metavar="N", help="Stop after this many records.")
 @click.option("-e", "--exit", "stops_at_end", is_flag=True, help="Stop at the end of all partitions.")
 @click.option("--timeout-ms", type=click.IntRange(0), metavar="MS", help="Stop when no record arrives for this long.")
@@ -73,9 +77,19 @@ class ConsumeRequest:
     type=click.Choice(["read_uncommitted", "read_committed"]),
     help="Whether to read records of open and aborted transactions.",
 )
-@click.option("-f", "--format", "form", metavar="FORMAT", help="kcat's format: %k key, %s value, %t %p %o %T %h, \\n …")
 @click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="text, or one JSON object per line."
+    "-f",
+    "--format",
+    "form",
+    metavar="FORMAT",
+    help="The output in kcat's format: %k key, %s value, %t %p %o %T %h, \\n …",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="The output format: text, or one JSON object per line.",
 )
 @click.option("-J", "as_json", is_flag=True, help="The same as --output json.")
 @click.option("-Z", "--null", "shows_null", is_flag=True, help="With --format: print NULL for null keys and values.")
@@ -128,7 +142,7 @@ def command(
     if share:
         _check_share(ctx, group, (include, offset, isolation_level), from_beginning or stops_at_end or bool(partitions))
     if from_beginning and offset is not None:
-        raise click.UsageError("--from-beginning and --offset exclude each other", ctx)
+        raise click.UsageError("--from-beginning and --offset cannot be combined", ctx)
     try:
         start = Start(is_beginning=True) if from_beginning else parse_start_offset(offset) if offset else Start()
     except ValueError as error:
@@ -227,7 +241,7 @@ async def _consumer(
             await assign(consumer, await _partitions_of(consumer, wanted), start)
         yield consumer
         if missing := consumer.partitions_without_leader():
-            click.echo(f"millbeck: ended while there was no leader of {named(missing)}; see millbeck doctor", err=True)
+            click.echo(f"millbeck: ended while {named(missing)} had no leader; see millbeck doctor", err=True)
 
 
 async def _partitions_of(consumer: Consumer, wanted: ConsumeRequest) -> list[TopicPartition]:

@@ -18,7 +18,9 @@ PACKAGES: Final = ("pyspark", "pyarrow", "pandas", "numpy")
 
 @click.command(cls=Command)
 @click.option(
-    "--seconds", type=click.FloatRange(min=5), help="Duration of the stream; default on a terminal: until Ctrl-C."
+    "--seconds",
+    type=click.FloatRange(min=5),
+    help="The duration of the stream; the default on a terminal is until Ctrl-C.",
 )
 @click.option(
     "--orders-per-second",
@@ -37,8 +39,8 @@ PACKAGES: Final = ("pyspark", "pyarrow", "pandas", "numpy")
 def command(seconds: float | None, orders_per_second: int, master: str, bootstrap_server: str | None) -> None:
     """Run the demo: a node, a stream of orders, and a pipeline on Spark that computes revenue by region.
 
-    On a terminal it runs until Ctrl-C, otherwise for a minute. In the end the results are computed again from the
-    orders, and a difference is an error.
+    On a terminal it runs until Ctrl-C, otherwise for a minute. At the end the results are recomputed from the orders,
+    and any difference is an error.
 
     \b
     Examples:

@@ -33,7 +33,11 @@ SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".c
     "--value-decoder-class", "--key-decoder-class", hidden=True, expose_value=False, is_flag=False, flag_value=""
 )
 @click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="text, or one JSON object per line."
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="The output format: text, or one JSON object per line.",
 )
 @click.pass_context
 def command(

@@ -73,7 +73,8 @@ def _change_options(function: click.decorators.FC) -> click.decorators.FC:
             "-r",
             "--release-version",
             metavar="RELEASE",
-            help="A release, such as 4.3-IV0: its metadata.version and, on upgrade, the levels of the other features.",
+            help="Change to the levels of this release, such as 4.3-IV0: its metadata.version and, on "
+            "upgrade, the other features.",
         ),
         click.option("--metadata", metavar="RELEASE", help="Change only metadata.version, to that of this release."),
     ):
@@ -145,7 +146,7 @@ def downgrade(
     metavar="NAME",
     help="The feature to disable; can be repeated.",
 )
-@click.option("--unsafe", is_flag=True, help="Allow it even if metadata is lost.")
+@click.option("--unsafe", is_flag=True, help="Disable the features even if metadata is lost.")
 @click.option("--dry-run", is_flag=True, help="Only print what would change.")
 @target_options
 @click.pass_context
@@ -195,7 +196,7 @@ def version_mapping(ctx: click.Context, release_version: str | None) -> None:
 @_target_is_not_asked
 @click.pass_context
 def feature_dependencies(ctx: click.Context, features: tuple[str, ...]) -> None:
-    """Show which other features a feature level depends on. Does not connect to a cluster.
+    """Show the other features on which a feature level depends. Does not connect to a cluster.
 
     \b
     Examples:
@@ -273,7 +274,7 @@ def levels_of(ctx: click.Context, release_version: str | None, features: Sequenc
     except ValueError as error:
         raise click.UsageError(str(error), ctx) from error
     if not levels:
-        raise click.UsageError("no feature named: use --feature or --release-version", ctx)
+        raise click.UsageError("no feature given: use --feature or --release-version", ctx)
     return levels
 
 
@@ -292,7 +293,7 @@ def _change(
     target: Target,
     at_least: Mapping[str, int] | None = None,
 ) -> None:
-    """Change feature levels. Features in ``at_least`` are raised to their level unless they are there already."""
+    """Change feature levels. Features in ``at_least`` are raised to their level unless they have reached it already."""
 
     async def work(admin: Admin) -> None:
         from millbeck.cli.commands.topic import raise_failures

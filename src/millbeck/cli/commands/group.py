@@ -68,7 +68,7 @@ def list_groups(
 ) -> None:
     """List the groups of all brokers. With the flag --list only names are printed, as by Kafka's tool.
 
-    Groups in which exactly-once pipelines note their batches (millbeck- and 24 digits) are left out.
+    Groups in which exactly-once pipelines store their progress (millbeck- and 24 digits) are not listed.
 
     \b
     Examples:
@@ -80,7 +80,7 @@ def list_groups(
     chosen_types = chosen(ctx, types, TYPES, "--type")
 
     async def work(admin: Admin) -> None:
-        # Kafka's tool lists no share groups: they have a tool of their own.
+        # Kafka's tool does not list share groups, which have a separate tool.
         wanted = ("classic", "consumer") if kafka_tool() is not None and not chosen_types else chosen_types
         found = await admin.list_groups(states=chosen_states, types=wanted)
         if kafka_tool() is None:
@@ -112,10 +112,12 @@ def list_groups(
 @click.argument("names", type=GROUP, nargs=-1)
 @click.option("-g", "--group", type=GROUP, multiple=True, metavar="ID", help="The same as NAMES.")
 @click.option("--all-groups", is_flag=True, help="All groups.")
-@click.option("--offsets", is_flag=True, help="Committed offsets and lag by partition (the default).")
-@click.option("--members", is_flag=True, help="Members instead of offsets.")
-@click.option("--verbose", is_flag=True, help="With --members: the assigned partitions; with --state: the epochs.")
-@click.option("--state", is_flag=True, help="State, coordinator and number of members instead of offsets.")
+@click.option("--offsets", is_flag=True, help="Show committed offsets and lag by partition (the default).")
+@click.option("--members", is_flag=True, help="Show members instead of offsets.")
+@click.option(
+    "--verbose", is_flag=True, help="With --members, also show the assigned partitions; with --state, the epochs."
+)
+@click.option("--state", is_flag=True, help="Show state, coordinator and number of members instead of offsets.")
 @output_option
 @target_options
 @click.pass_context
@@ -260,7 +262,7 @@ def validate_regex(regex: str) -> None:
     multiple=True,
     required=True,
     metavar="TOPIC",
-    help="A topic whose offsets to delete.",
+    help="Delete the offsets of this topic.",
 )
 @target_options
 @click.pass_context
@@ -304,22 +306,24 @@ def delete_offsets(
     type=TOPIC,
     multiple=True,
     metavar="TOPIC[:0,1]",
-    help="A topic, or some partitions of it.",
+    help="Reset the offsets of this topic, or of some of its partitions.",
 )
-@click.option("--all-topics", is_flag=True, help="Every topic the group has committed offsets for.")
-@click.option("--to-earliest", is_flag=True, help="To the earliest offset.")
-@click.option("--to-latest", is_flag=True, help="To the latest offset.")
-@click.option("--to-current", is_flag=True, help="To the committed offset, or the latest if there is none.")
+@click.option(
+    "--all-topics", is_flag=True, help="Reset the offsets of every topic for which the group has committed offsets."
+)
+@click.option("--to-earliest", is_flag=True, help="Reset to the earliest offset.")
+@click.option("--to-latest", is_flag=True, help="Reset to the latest offset.")
+@click.option("--to-current", is_flag=True, help="Reset to the committed offset, or to the latest if there is none.")
 @click.option("--to-offset", type=int, help="To this offset.")
-@click.option("--shift-by", type=int, help="By this many records, backwards when negative.")
+@click.option("--shift-by", type=int, help="Shift the offset by this many records, backwards if negative.")
 @click.option(
     "--to-datetime",
     metavar="YYYY-MM-DDTHH:MM:SS",
-    help="To the first record at or after this time; UTC unless it has a zone.",
+    help="Reset to the first record at or after this time; UTC unless it has a zone.",
 )
-@click.option("--by-duration", metavar="PnDTnHnMnS", help="To the first record not older than this duration.")
+@click.option("--by-duration", metavar="PnDTnHnMnS", help="Reset to the first record not older than this duration.")
 @click.option(
-    "--from-file", metavar="FILE", type=FILE, help="To the offsets in a file with lines TOPIC,PARTITION,OFFSET."
+    "--from-file", metavar="FILE", type=FILE, help="Reset to the offsets in a file with lines TOPIC,PARTITION,OFFSET."
 )
 @click.option("--export", is_flag=True, help="Print the plan in the format of --from-file.")
 @click.option("--dry-run", is_flag=True, help="Only show the plan (the default without --execute).")

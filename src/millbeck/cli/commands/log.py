@@ -32,8 +32,8 @@ def repair(path: str, yes: bool) -> None:
 
     PATH is a partition's directory, or a log directory with all its partitions. The whole log is read; a log without
     damage is not changed. The records to be removed are printed first, and are kept in files beside the log whose names
-    end in .cut. The node must be stopped. If another replica has the records, this is not needed: the node truncates
-    the log and copies them by itself, see docs/operations.md.
+    end in .cut. The node must be stopped. This is not needed if another replica has the records: the node then
+    truncates the log and copies them by itself, see docs/operations.md.
 
     \b
     Examples:

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.option("--describe", is_flag=True, expose_value=False, help="Has no effect: Kafka's tool requires it.")
-@click.option("--broker-list", metavar="1,2", help="Broker ids; default: all.")
+@click.option(
+    "--describe", is_flag=True, expose_value=False, help="Has no effect; accepted because Kafka's tool requires it."
+)
+@click.option("--broker-list", metavar="1,2", help="Show only these brokers (ids); default: all.")
 @click.option("--topic-list", metavar="NAME,NAME", type=TOPIC, help="Only these topics.")
-@click.option("--partitions", is_flag=True, help="One line per partition instead of one per directory.")
+@click.option("--partitions", is_flag=True, help="Show one line per partition instead of one per directory.")
 @output_option
 @target_options
 def command(broker_list: str | None, topic_list: str | None, partitions: bool, output: str, target: Target) -> None:

@@ -190,7 +190,7 @@ class ProduceLoad:
     "--messages",
     type=click.IntRange(1),
     metavar="N",
-    help="Number of records; default: all up to the end.",
+    help="Number of records to consume; default: all up to the current end.",
 )
 @click.option(
     "--timeout",

@@ -211,10 +211,10 @@ def stop(name: str) -> None:
 @click.argument("name")
 @click.argument("records", nargs=-1, required=True, metavar="TOPIC:PARTITION:OFFSET...")
 def skip(name: str, records: tuple[str, ...]) -> None:
-    """Let a pipeline leave out single records, from its next start on.
+    """Make a pipeline skip single records, from its next start on.
 
-    The message of a failure tells the record. Which ones are left out is in the pipeline's log, and with exactly-once
-    delivery in the note of the next batch as well, which is part of its transaction.
+    The message of a failure names the record. Skipped records are listed in the pipeline's log, and with exactly-once
+    delivery also in the note of the next batch, which is part of its transaction.
 
     \b
     Examples:
@@ -230,9 +230,9 @@ def skip(name: str, records: tuple[str, ...]) -> None:
             if topics and record.topic not in topics:
                 raise click.ClickException(f"{name} does not read {record.topic}; it reads {', '.join(topics)}")
         kept = Skips(directory.path).add(parsed)
-    click.echo(f"{name} leaves out {', '.join(map(str, kept))}")
+    click.echo(f"{name} skips {', '.join(map(str, kept))}")
     if directory.is_held():
-        click.echo(f"it runs: millbeck pipeline restart {name} applies this")
+        click.echo(f"it is running: use millbeck pipeline restart {name} to apply this")
 
 
 @command.command("restart")

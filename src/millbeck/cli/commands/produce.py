@@ -33,7 +33,7 @@ INTERRUPTED_SECONDS_MAX: Final = 5.0
 @click.option("-t", "--topic", type=TOPIC, metavar="TOPIC", help="The same as TOPIC.")
 @click.option("-k", "--key", help="The key of every record.")
 @click.option("-K", "--key-separator", metavar="DELIM", help="Split each line into key and value at this separator.")
-@click.option("-H", "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header of every record.")
+@click.option("-H", "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header to add to every record.")
 @click.option("-p", "--partition", type=click.IntRange(0), help="Send to this partition, ignoring the key.")
 @click.option("-D", "--delimiter", default="\\n", show_default=True, help="The delimiter between records.")
 @click.option("-Z", "--null", "null_is_empty", is_flag=True, help="Send empty keys and values as null.")

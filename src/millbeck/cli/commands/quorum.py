@@ -306,7 +306,7 @@ def _config_of(ctx: click.Context, path: str | None, target: Target) -> tuple[No
     if path is not None:
         return node_config(path, (), os.environ), target
     if "process.roles" not in target.settings:
-        raise click.UsageError("no controller named: give its server.properties with --config", ctx)
+        raise click.UsageError("no controller given: name its server.properties with --config", ctx)
     kept = {name: value for name, value in target.settings.items() if name.startswith(_OF_CLIENTS)}
     try:
         return NodeConfig(target.settings), replace(target, settings=kept)

@@ -44,7 +44,7 @@ _file_option = click.option(
     required=True,
     metavar="FILE",
     type=FILE,
-    help="The partitions and their new replicas.",
+    help="A JSON file with the partitions and their new replicas.",
 )
 
 
@@ -132,7 +132,7 @@ def execute(
     keeps_factor: bool,
     target: Target,
 ) -> None:
-    """Start moving partitions; prints their current replicas first: execute that output to move them back.
+    """Start moving partitions. The current replicas are printed first; execute that output to move the partitions back.
 
     The file holds the output of generate, or {"partitions": [{"topic": …, "partition": …, "replicas": [1, 2]}]}, where
     "log_dirs": ["/disk-a", "any"] chooses the log directory of each replica.
@@ -224,7 +224,7 @@ def verify(path: str, preserve_throttles: bool, wait: bool, target: Target) -> N
         if not moving and are_placed and not preserve_throttles:
             await _unthrottle(admin, names)
             if kafka_tool() is None:
-                click.echo("no partition is moving; throttles removed")
+                click.echo("no partition is moving; the throttles were removed")
             else:
                 from millbeck.cli.kafka_tools.reassignments import throttles_cleared
 
@@ -300,7 +300,7 @@ def current_assignment(topics: Mapping[str, TopicDescription]) -> dict[TopicPart
 def proposal(
     current: Mapping[TopicPartition, Sequence[int]], racks: Mapping[int, str | None]
 ) -> dict[TopicPartition, tuple[int, ...]]:
-    """Propose replicas, as many as before: leaders round robin, and replicas on racks without one first."""
+    """Propose as many replicas as before: leaders round robin, and racks without a replica first."""
     brokers = sorted(racks)
     proposed: dict[TopicPartition, tuple[int, ...]] = {}
     for turn, partition in enumerate(sorted(current)):

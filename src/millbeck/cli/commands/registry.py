@@ -1,4 +1,4 @@
-"""``millbeck registry``: run an instance of the schema registry, and use one."""
+"""``millbeck registry``: run an instance of the schema registry, or manage the schemas of one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _HOMES: Final = {
     "import": "moving",
     "copy": "moving",
 }
-"""The modules of verbs that use a registry; they are loaded when they are needed."""
+"""The modules of the subcommands that connect to a registry, which are imported when used."""
 _FUNCTIONS: Final = {"export": "export_all", "import": "import_all"}
 
 
@@ -62,7 +62,7 @@ class _Verbs(click.Group):
 
 @click.group(cls=_Verbs)
 def command() -> None:
-    """Run the schema registry, and use one.
+    """Run a schema registry, or manage the schemas of one.
 
     \b
     Examples:
@@ -73,7 +73,7 @@ def command() -> None:
 
 
 @command.command()
-@click.option("-c", "--config", "path", metavar="FILE", type=FILE, help="A schema-registry.properties file.")
+@click.option("-c", "--config", "path", metavar="FILE", type=FILE, help="The schema-registry.properties file to read.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a setting; can be repeated.")
 @click.option("--socket", "socket_number", type=int, hidden=True)
 @click.option("--idle-seconds", type=float, hidden=True)

@@ -25,7 +25,7 @@ ADDRESS_DIALLED: Final = (
 
 @click.command(cls=Command)
 @click.argument("file", required=False, type=FILE)
-@click.option("-c", "--config", "path", metavar="FILE", type=FILE, help="A server.properties file; the same as FILE.")
+@click.option("-c", "--config", "path", metavar="FILE", type=FILE, help="The server.properties file; the same as FILE.")
 @click.option(
     "--set",
     "--override",
@@ -53,7 +53,7 @@ def command(file: str | None, path: str | None, settings: tuple[str, ...], harde
     config = node_config(path or file or "", (*settings, *profile), os.environ)
     for name, value, default in config.hardened_changes:
         click.echo(f"hardened: {name}={value} (Kafka's default: {default})")
-    # The server is imported only now: a mistake in the file or on the command line is answered at once.
+    # The server is imported only now, so that a mistake in the file or on the command line is reported at once.
     from millbeck.cli.nodes.node_runner import ErrorHints, run_node
     from millbeck.server.local.formatting import check_formatted
 

@@ -77,9 +77,9 @@ def list_groups(ctx: click.Context, states: tuple[str, ...], output: str, target
 @click.argument("names", type=SHARE_GROUP, nargs=-1)
 @click.option("-g", "--group", type=SHARE_GROUP, multiple=True, metavar="ID", help="The same as NAMES.")
 @click.option("--all-groups", is_flag=True, help="All share groups.")
-@click.option("--offsets", is_flag=True, help="Start offsets and lag by partition (the default).")
-@click.option("--members", is_flag=True, help="Members instead of offsets.")
-@click.option("--state", is_flag=True, help="State, coordinator and number of members instead of offsets.")
+@click.option("--offsets", is_flag=True, help="Show start offsets and lag by partition (the default).")
+@click.option("--members", is_flag=True, help="Show members instead of offsets.")
+@click.option("--state", is_flag=True, help="Show state, coordinator and number of members instead of offsets.")
 @click.option("--verbose", is_flag=True, help="Also show epochs.")
 @output_option
 @target_options
@@ -104,7 +104,7 @@ def describe(
       millbeck share describe jobs --members
     """
     if offsets + members + state > 1:
-        raise click.UsageError("--offsets, --members and --state exclude each other", ctx)
+        raise click.UsageError("--offsets, --members and --state cannot be combined", ctx)
     asked = selected_groups(ctx, names, group, all_groups=all_groups)
 
     async def work(admin: Admin) -> None:
@@ -193,13 +193,15 @@ def _state_row(group: Any, verbose: bool, dead_letters: str | None = None) -> di
     multiple=True,
     metavar="TOPIC[:N,…]",
     type=TOPIC,
-    help="Only this topic, or some of its partitions; can be repeated.",
+    help="Reset only this topic, or some of its partitions; can be repeated.",
 )
-@click.option("--all-topics", is_flag=True, help="Every topic the group has a start offset for.")
-@click.option("--to-earliest", is_flag=True, help="To the earliest offset.")
-@click.option("--to-latest", is_flag=True, help="To the latest offset.")
+@click.option("--all-topics", is_flag=True, help="Reset every topic for which the group has a start offset.")
+@click.option("--to-earliest", is_flag=True, help="Reset to the earliest offset.")
+@click.option("--to-latest", is_flag=True, help="Reset to the latest offset.")
 @click.option(
-    "--to-datetime", metavar="TIME", help="To the first record at or after this time, such as 2026-01-31T12:00:00."
+    "--to-datetime",
+    metavar="TIME",
+    help="Reset to the first record at or after this time, such as 2026-01-31T12:00:00.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show the plan (the default).")
 @click.option("--execute", is_flag=True, help="Carry out the plan.")
@@ -241,7 +243,7 @@ def reset(
 
         found = (await admin.list_offsets(dict.fromkeys(partitions, position.timestamp))).all()
         ends = (await admin.list_offsets(dict.fromkeys(partitions, LATEST))).all()
-        # Where no record is that new, the group starts at the end.
+        # If no record is that new, the group starts at the end.
         plan = {each: found[each].offset if found[each].offset >= 0 else ends[each].offset for each in partitions}
         rows = [
             {"group": asked, "topic": each.topic, "partition": each.partition, "new_offset": offset}
@@ -302,7 +304,7 @@ def delete(ctx: click.Context, names: tuple[str, ...], group: tuple[str, ...], t
     required=True,
     metavar="TOPIC",
     type=TOPIC,
-    help="A topic to delete; can be repeated.",
+    help="Delete the state of this topic; can be repeated.",
 )
 @target_options
 @click.pass_context

@@ -44,7 +44,12 @@ def command() -> None:
 )
 @click.option("-N", "--no-initial-controllers", "joins", is_flag=True, help="Join an existing quorum.")
 @click.option(
-    "-f", "--feature", "features", multiple=True, metavar="NAME=LEVEL", help="The initial level of a feature."
+    "-f",
+    "--feature",
+    "features",
+    multiple=True,
+    metavar="NAME=LEVEL",
+    help="The initial level of a feature; can be repeated.",
 )
 @click.option(
     "-S",

@@ -31,7 +31,9 @@ def period_option(*names: str, text: str) -> Callable[[Callable[..., None]], Cal
 
 
 def token_argument(function: Callable[..., None]) -> Callable[..., None]:
-    function = click.option("--hmac", metavar="HMAC", help="The token's HMAC instead of its id, as in Kafka.")(function)
+    function = click.option(
+        "--hmac", metavar="HMAC", help="Identify the token by its HMAC instead of its id, as in Kafka."
+    )(function)
     return click.argument("token_id", metavar="TOKEN_ID", required=False)(function)
 
 

@@ -79,7 +79,9 @@ def create(
     wanted = one_of_both(ctx, names, topic, "topic")
     settings = settings_of(configs, "--config")
     if replica_assignment is not None and (partitions is not None or replication_factor is not None):
-        raise click.UsageError("--replica-assignment excludes --partitions and --replication-factor", ctx)
+        raise click.UsageError(
+            "--replica-assignment cannot be combined with --partitions and --replication-factor", ctx
+        )
     assignments = {} if replica_assignment is None else dict(enumerate(parse_assignment(replica_assignment)))
 
     async def work(admin: Admin) -> None:
@@ -121,7 +123,7 @@ def _created_text(name: str, made: CreatedTopic) -> str:
 
 @command.command("list")
 @click.argument("patterns", nargs=-1, type=TOPIC)
-@click.option("-t", "--topic", multiple=True, metavar="REGEX", type=TOPIC, help="The same as PATTERNS.")
+@click.option("-t", "--topic", multiple=True, metavar="REGEX", type=TOPIC, help="The same as the argument PATTERNS.")
 @click.option("--exclude-internal", is_flag=True, help="Leave out internal topics.")
 @output_option
 @target_options
@@ -163,8 +165,8 @@ def list_topics(
 
 @command.command("describe")
 @click.argument("patterns", nargs=-1, type=TOPIC)
-@click.option("-t", "--topic", multiple=True, metavar="REGEX", type=TOPIC, help="The same as PATTERNS.")
-@click.option("--topic-id", metavar="UUID", help="The topic with this id.")
+@click.option("-t", "--topic", multiple=True, metavar="REGEX", type=TOPIC, help="The same as the argument PATTERNS.")
+@click.option("--topic-id", metavar="UUID", help="Describe the topic with this id.")
 @click.option(
     "--under-replicated-partitions",
     "--under-replicated",
@@ -347,7 +349,7 @@ def delete(ctx: click.Context, names: tuple[str, ...], topic: tuple[str, ...], i
     async def work(admin: Admin) -> None:
         chosen = matching(await admin.list_topics(), asked, missing_is_fine=if_exists)
         failed: dict[str, Any] = {}
-        # In groups, so that progress shows.
+        # In groups, so that progress is visible.
         for first in range(0, len(chosen), DELETED_AT_ONCE):
             outcomes = await admin.delete_topics(chosen[first : first + DELETED_AT_ONCE])
             for name in outcomes.succeeded if kafka_tool() is None else ():

@@ -200,10 +200,12 @@ def producer_row(each: ProducerDescription) -> dict[str, object]:
 @click.option("--topic", type=TOPIC, required=True, help="The topic.")
 @click.option("--partition", required=True, type=click.IntRange(min=0), help="Its partition.")
 @click.option(
-    "--start-offset", type=click.IntRange(min=0), help="The first offset of the transaction; its producer is looked up."
+    "--start-offset",
+    type=click.IntRange(min=0),
+    help="The first offset of the transaction; the command looks up its producer.",
 )
 @click.option("--producer-id", type=int, help="The producer id, for brokers without DescribeProducers.")
-@click.option("--producer-epoch", type=int, help="Its producer epoch.")
+@click.option("--producer-epoch", type=int, help="The producer epoch.")
 @click.option("--coordinator-epoch", type=int, help="The epoch of the transaction coordinator.")
 @target_options
 @click.pass_context

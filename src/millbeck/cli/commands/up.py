@@ -1,4 +1,4 @@
-"""``millbeck up``: run a node, or a local cluster, without a configuration file, and control the nodes of one."""
+"""``millbeck up``: run a node or a local cluster without a configuration file, and control its nodes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ class UpGroup(Command, click.Group):
     type=click.Choice(["fast", "kafka"]),
     default="fast",
     show_default=True,
-    help="With --nodes: the failover time, by short timeouts (fast) or Kafka's defaults (kafka).",
+    help="With --nodes: fast sets short heartbeat, session and quorum timeouts for quick "
+    "failover; kafka keeps Kafka's defaults.",
 )
 @click.option(
     "--set",
@@ -72,12 +73,12 @@ class UpGroup(Command, click.Group):
     multiple=True,
     metavar="KEY=VALUE",
     type=BROKER_SETTING,
-    help="Any broker setting; can be repeated.",
+    help="Set a broker setting; can be repeated.",
 )
 @click.option(
     "--secure",
     is_flag=True,
-    help="With TLS, logins and ACLs: makes certificates, users and files for clients.  [needs millbeck[security]]",
+    help="Use TLS, SASL and ACLs: creates certificates, users and files for clients.  [needs millbeck[security]]",
 )
 @click.option("--check", is_flag=True, help="Produce and consume a few records, print the result, and exit.")
 @click.option("-v", "--verbose", is_flag=True, help="Log to standard error.")
@@ -159,7 +160,7 @@ def command(
             raise click.UsageError(f"--{option} needs --nodes greater than 1")
     given = given_settings(ctx)
     if memory and given.count("log.dirs") > 1:
-        raise click.UsageError("--memory and --data exclude each other")
+        raise click.UsageError("--memory and --data cannot be combined")
     from millbeck.cli.nodes.up_node import run_single_node
 
     run_single_node(

@@ -19,9 +19,9 @@ COLUMNS = ("node", "state", "pid", "bootstrap", "metrics_port", "uptime_s", "res
 
 
 def _data_option(function: Callable[..., None]) -> Callable[..., None]:
-    return click.option("--data", metavar="DIR", type=FILE, help="The data directory, if several clusters run.")(
-        function
-    )
+    return click.option(
+        "--data", metavar="DIR", type=FILE, help="The data directory of the cluster, if several are running."
+    )(function)
 
 
 @click.command(cls=Command)
@@ -93,7 +93,9 @@ def _tell(running: Running, verb: str, node: int) -> None:
     from millbeck.cli.nodes.control import ask
 
     if not running.socket:
-        raise click.ClickException("millbeck up runs a single node here: `millbeck up stop`, or Ctrl-C where it runs")
+        raise click.ClickException(
+            "millbeck up runs a single node here: use `millbeck up stop`, or Ctrl-C in its terminal"
+        )
     click.echo(ask(running.socket, verb, node))
 
 
@@ -130,5 +132,5 @@ def _one(data: str | None) -> Running:
     found = _running(data)
     if len(found) > 1:
         listed = ", ".join(each.data for each in found)
-        raise click.ClickException(f"several run ({listed}): choose one with --data")
+        raise click.ClickException(f"several are running ({listed}): choose one with --data")
     return found[0]

@@ -24,7 +24,7 @@ DEFAULT_MECHANISM: Final = "SCRAM-SHA-512"
 
 @click.group(cls=SubcommandGroup, flags={})
 def command() -> None:
-    """Create users for SCRAM, change their passwords, delete them."""
+    """Create and delete SCRAM users, and change their passwords."""
 
 
 def password_options(function: Callable[..., None]) -> Callable[..., None]:

@@ -20,7 +20,7 @@ REPEAT_SECONDS: Final = 5.0
 
 
 class Display:
-    """Shows the figures from a thread of its own, since the main thread waits for Spark while it starts."""
+    """Shows the figures from a separate thread, since the main thread waits while Spark starts."""
 
     def __init__(self, figures: Figures) -> None:
         self._figures = figures

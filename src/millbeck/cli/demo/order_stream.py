@@ -18,7 +18,7 @@ SEED: Final = 7
 
 
 class OrderStream:
-    """Writes the customers, then orders every second, until it is stopped; ``error`` is set if it failed."""
+    """Writes the customers, and then orders every second until it is stopped; ``error`` is set after a failure."""
 
     def __init__(self, bootstrap: str, *, begin_ms: int, per_second: int) -> None:
         self._bootstrap = bootstrap

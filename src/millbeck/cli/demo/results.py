@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Results:
-    """Updates the figures; ``twice`` are the windows that were written more than once."""
+    """Updates the figures; ``twice`` has the windows that were written more than once."""
 
     def __init__(self, figures: Figures, reader: TopicReader) -> None:
         self._figures = figures

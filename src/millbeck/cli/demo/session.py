@@ -1,8 +1,8 @@
 """One run of the demo.
 
 A thread writes orders in real time, beginning while Spark starts; Spark runs the pipeline; the main thread reads the
-pipeline's output topic; another thread shows the figures. In the end the results are computed again from the orders,
-and any difference is an error: after Ctrl-C those of the windows that have closed by then, otherwise all of them.
+pipeline's output topic; another thread shows the figures. At the end the results are recomputed from the orders, and
+any difference is an error. After Ctrl-C this covers the windows that have closed by then, otherwise all of them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CLOSING_SECONDS: Final = 2.0
 FAR_AHEAD_MS: Final = 3_600_000
 DAY_MS: Final = 86_400_000
 TOPIC_SETTINGS: Final = {"message.timestamp.after.max.ms": str((1 << 63) - 1)}
-"""Event time starts a day in the past and runs faster than the clock, so that windows close during the demo."""
+"""Event time starts a day in the past and advances faster than the clock, so that windows close during the demo."""
 SPARK_SETTINGS: Final = {
     "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
@@ -47,14 +47,15 @@ SPARK_SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "2",
 }
 JAVA_OPTIONS: Final = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
-"""Java's fast compiler only: the first batch completes sooner, and it suffices for these rates."""
+"""Use only Java's fast compiler (C1): the first batch completes sooner, and it suffices for these rates."""
 
 
 class Demo:
     def __init__(self, directory: Path, master: str, per_second: int) -> None:
         self._directory = directory
         self._master = master
-        # Yesterday, since event time runs faster than the clock and brokers refuse timestamps too far in the future.
+        # Start yesterday, since event time advances faster than the clock, and brokers refuse timestamps too far in
+        # the future.
         self._begin_ms = int(time.time() * 1000 - DAY_MS) // WINDOW_MS * WINDOW_MS
         self._figures = Figures(orders_per_second=per_second)
         self._is_stopped = threading.Event()
@@ -107,7 +108,7 @@ class Demo:
             raise click.ClickException(f"the topic {name} cannot be created: {error}")
 
     def _start_pipeline(self, stack: contextlib.ExitStack) -> Any:
-        self._figures.stage = f"Spark is starting ({self._master})"
+        self._figures.stage = f"starting Spark ({self._master})"
         from millbeck.pipeline.demo.revenue import build
         from millbeck.pipeline.session import spark_session
         from millbeck.pipeline.spark_output import silence
@@ -116,9 +117,9 @@ class Demo:
         settings = {**SPARK_SETTINGS, **(JAVA_OPTIONS if self._master.startswith("local") else {})}
         spark = spark_session("millbeck demo", master=self._master, settings=settings)
         stack.callback(spark.stop)
-        # Runs first: what Spark's processes say while they are stopped helps nobody.
+        # Runs first, because messages of Spark's processes while they are stopped are of no use.
         stack.callback(silence)
-        self._figures.stage = "Spark runs; planning the pipeline"
+        self._figures.stage = "Spark has started; planning the pipeline"
         topology = Topology("revenue", spark, bootstrap_servers=self._figures.bootstrap)
         build(topology)
         query = topology.start(str(self._directory / "checkpoint"), trigger={"processingTime": "1 second"})
@@ -184,7 +185,7 @@ class Demo:
         ends_s = time.monotonic() + CLOSE_SECONDS_MAX
         step = 0
         while len(results.windows) < expected and time.monotonic() < ends_s and not self._is_stopped.is_set():
-            # Later each time: Spark closes windows one batch after its watermark has passed them.
+            # Use a later time in each round: Spark closes windows one batch after its watermark has passed them.
             blocking.run(send(producer, closing(end_ms + FAR_AHEAD_MS + step, TOPICS[ORDERS])))
             step += 1
             self._is_stopped.wait(CLOSING_SECONDS)

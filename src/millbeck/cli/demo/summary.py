@@ -47,7 +47,7 @@ def summary(figures: Figures, directory: Path, *, has_own_log: bool, is_equal: b
 
 
 def program_name(called: str) -> str:
-    """``millbeck`` if a shell finds it, or else the path by which it was called."""
+    """``millbeck`` if it is on the PATH, otherwise the path by which this program was called."""
     return "millbeck" if shutil.which("millbeck") or not called.endswith("millbeck") else os.path.relpath(called)
 
 

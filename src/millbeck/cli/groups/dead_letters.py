@@ -27,7 +27,13 @@ POLL_SECONDS: Final = 1.0
 
 @click.command("dead-letters", cls=Command)
 @click.argument("name")
-@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Show at most this many.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="The maximum number of dead letters to show.",
+)
 @output_option
 @target_options
 def dead_letters(name: str, limit: int, output: str, target: Target) -> None:

@@ -21,7 +21,8 @@ DESCRIBED_TYPES: Final = ("", "classic", "consumer", "share", "streams")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """Described groups of all protocols; share and streams groups are separate, since their rows have other columns."""
+    """The described groups of all protocols; share and streams groups are separate, since their rows have other
+    columns."""
 
     groups: list[GroupDescription]
     share_groups: list[str]
@@ -51,7 +52,7 @@ async def describe_all(admin: Admin, names: list[str], *, all_groups: bool) -> D
         if serious and not is_found:
             failed[name] = serious[0]
         elif is_found or (name in listed and listed[name].type.lower() in DESCRIBED_TYPES):
-            # Of another type, or deleted after the listing.
+            # The group has another type, or was deleted after the listing.
             del failed[name]
     return Described(
         groups=groups,

@@ -57,17 +57,18 @@ def split(texts: Sequence[str]) -> list[str]:
 def selected_groups(
     ctx: click.Context, names: tuple[str, ...], option: tuple[str, ...], *, all_groups: bool
 ) -> tuple[str, ...]:
-    """The groups named as arguments or by an option; empty with ``--all-groups``, which excludes names."""
+    """The groups named as arguments or by an option; empty with ``--all-groups``, which cannot be combined with
+    names."""
     if not all_groups:
         return one_of_both(ctx, names, option, "group")
     if names or option:
-        raise click.UsageError("--all-groups and the names of groups exclude each other", ctx)
+        raise click.UsageError("--all-groups and names of groups cannot be combined", ctx)
     return ()
 
 
 def check_execution(ctx: click.Context, *, dry_run: bool, execute: bool) -> None:
     if dry_run and execute:
-        raise click.UsageError("--dry-run and --execute exclude each other", ctx)
+        raise click.UsageError("--dry-run and --execute cannot be combined", ctx)
 
 
 def check_topics(ctx: click.Context, topics: Sequence[str], *, all_topics: bool) -> None:

@@ -24,7 +24,7 @@ _DURATION: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPosition:
-    """How to find the new offsets; exactly one field is set."""
+    """The rule for the new offsets; exactly one field is set."""
 
     timestamp: int | None = None
     """A timestamp as in ListOffsets, or its values for earliest and latest."""
@@ -101,7 +101,7 @@ def read_offsets(path: str) -> dict[TopicPartition, int]:
     except OSError as error:
         raise click.UsageError(f"--from-file: {error}") from error
     if not found:
-        raise click.UsageError(f"--from-file: {path} names no partition")
+        raise click.UsageError(f"--from-file: {path} contains no partition")
     return found
 
 
@@ -116,7 +116,7 @@ def parse_datetime(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise click.UsageError(
-            f"--to-datetime: {text!r} is not a date and time like 2026-01-31T12:00:00.000: {error}"
+            f"--to-datetime: {text!r} is not a date and time such as 2026-01-31T12:00:00.000: {error}"
         ) from error
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
@@ -125,7 +125,7 @@ def parse_duration(text: str) -> timedelta:
     """Parse an ISO 8601 duration of days and smaller units: ``P1DT2H30M``."""
     found = _DURATION.fullmatch(text.upper())
     if found is None or not any(found.groups()):
-        raise click.UsageError(f"--by-duration: {text!r} is not like P7D or PT1H30M")
+        raise click.UsageError(f"--by-duration: expected a duration such as P7D or PT1H30M, not {text!r}")
     try:
         return timedelta(**{unit: float(number) for unit, number in found.groupdict().items() if number})
     except OverflowError as error:
@@ -155,7 +155,7 @@ async def reset_plan(
         chosen = list(by_topic.items())
     topics = chosen or [(name, None) for name in dict.fromkeys(each.topic for each in committed)]
     if not topics:
-        raise click.ClickException(f"group {group} has committed no offsets")
+        raise click.ClickException(f"group {group} has no committed offsets")
     partitions = await _partitions_of(admin, topics)
     return await _moves(admin, partitions, committed, position)
 

@@ -1,7 +1,7 @@
 """The output formats of Kafka's tools that scripts parse: tables, sentences and JSON.
 
-A command calls these functions when `millbeck.cli.verbs.kafka_tool` names a tool; the module is imported only then.
-Rows are those of the command's own tables.
+A command calls these functions when `millbeck.cli.verbs.kafka_tool` names a tool; the module is imported only then. The
+rows are the same as in the command's own tables.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _SOURCES: Final = {8: "DYNAMIC_GROUP_CONFIG", 7: "DYNAMIC_CLIENT_METRICS_CONFIG"
 
 
 def print_table(rows: Iterable[Mapping[str, object]], columns: Mapping[str, str], *, always: bool = True) -> None:
-    """Print a table whose headings are ``columns``' keys, over the fields that they name; ``-`` stands for nothing.
+    """Print a table. ``columns`` has the field of the rows for each heading; ``-`` means an absent value.
 
-    The headings are printed even without a row, unless ``always`` is false.
+    The headings are printed even without rows, unless ``always`` is false.
     """
     cells = [[_cell(row.get(name)) for name in columns.values()] for row in rows]
     if not cells and not always:

@@ -15,11 +15,11 @@ KAFKA_RELEASE: Final = "4.3.0"
 """The release of Apache Kafka whose tools are followed; scripts compare the number that --version prints."""
 _HELP: Final = ("--help", "-h")
 _VARIABLES: Final = ("MILLBECK_BOOTSTRAP", "MILLBECK_PROFILE")
-"""Environment variables that Kafka's tools do not have, and which are therefore ignored."""
+"""Environment variables that Kafka's tools do not have, which are therefore ignored."""
 
 
 def main(name: str, arguments: Sequence[str]) -> NoReturn:
-    """Run the tool ``name``, with or without ``.sh``, and exit as Kafka's tool would."""
+    """Run the tool ``name``, with or without ``.sh``, and exit with the code of Kafka's tool."""
     prepare_process()
     for variable in _VARIABLES:
         os.environ.pop(variable, None)

@@ -21,7 +21,7 @@ _EXECUTABLE: Final = 0o755
 
 @click.group(cls=SubcommandGroup, flags={})
 def command() -> None:
-    """Put Kafka's command names (kafka-topics.sh, ...) on your PATH, run by millbeck."""
+    """Install executables with the names of Kafka's tools (kafka-topics.sh, ...), which run millbeck."""
 
 
 @command.command("install")
@@ -30,7 +30,8 @@ def command() -> None:
 def install(directory: str, force: bool) -> None:
     """Write an executable for each of Kafka's tools, with and without .sh, into a directory.
 
-    Put it on your PATH; each takes the flags of Kafka's tool (old and new names) and prints what it prints.
+    Add the directory to your PATH. Each executable accepts the flags of Kafka's tool (old and new names) and prints the
+    same output.
 
     \b
     Examples:
@@ -43,8 +44,9 @@ def install(directory: str, force: bool) -> None:
         foreign = [path.name for path in paths if path.is_symlink() or (path.exists() and not _is_ours(path))]
         if foreign and not force:
             raise click.ClickException(
-                f"{directory} has files of that name that are not ours ({foreign[0]}, {len(foreign)} in all): choose "
-                "another directory, or give --force to replace them"
+                f"{directory} has files with these names that were not written by this command "
+                f"({foreign[0]}, {len(foreign)} in all): choose another directory, or give --force to "
+                "replace them"
             )
         folder.mkdir(parents=True, exist_ok=True)
         for path, name in paths.items():
@@ -53,7 +55,7 @@ def install(directory: str, force: bool) -> None:
         raise click.ClickException(f"{error.filename or directory}: {error.strerror}") from error
     click.echo(f"wrote {len(paths)} executables to {directory}")
     if str(folder.resolve()) not in os.environ.get("PATH", "").split(os.pathsep):
-        click.echo(f"put it on your PATH: export PATH={shlex.quote(str(folder.resolve()))}:$PATH", err=True)
+        click.echo(f"add it to your PATH: export PATH={shlex.quote(str(folder.resolve()))}:$PATH", err=True)
 
 
 @command.command("remove")

@@ -23,21 +23,21 @@ class Tool:
     verbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Subcommands of the tool that are other millbeck commands, each with the whole command."""
     requires: tuple[tuple[str, ...], ...] = (SERVER,)
-    """One flag of each of these must be given."""
+    """Groups of alternative flags; at least one flag of each group is required."""
     offline_verbs: tuple[str, ...] = ()
     """Verbs and flags for which ``requires`` does not apply, since they do not connect to a broker."""
     actions: tuple[str, ...] = ()
     """Flags of which exactly one must be given."""
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """Kafka's flags with millbeck's flag of the same meaning."""
+    """Kafka's flags, with millbeck's equivalent flag."""
     as_setting: Mapping[str, str] = field(default_factory=dict)
     """Flags whose value is that of a client setting."""
     several: tuple[str, ...] = ()
     """Flags that take all words up to the next flag, as ``--producer-props acks=all linger.ms=5`` does."""
     without_effect: Mapping[str, int] = field(default_factory=dict)
-    """Flags that are accepted and change nothing here, with the number of their values."""
+    """Flags that are accepted but have no effect here, with the number of their values."""
     missing: Mapping[str, str] = field(default_factory=dict)
-    """Flags of Kafka's tool that are refused, with what to do instead."""
+    """Flags of Kafka's tool that are refused, each with the alternative."""
     always: tuple[str, ...] = ()
     """Arguments added to every command line."""
     help_exit_code: int = 1
@@ -92,7 +92,7 @@ TOOLS: Final[Mapping[str, Tool]] = {
         command=("consume",),
         without_effect={"--skip-message-on-error": 0},
         missing={
-            "--enable-systest-events": "it is for Kafka's own tests",
+            "--enable-systest-events": "it exists only for Kafka's own tests",
             "--formatter-config": "give its properties with --formatter-property",
         },
         always=("--quiet",),
@@ -132,7 +132,7 @@ TOOLS: Final[Mapping[str, Tool]] = {
             ("--transaction-log-decoder", "--share-group-state-decoder", "--remote-log-metadata-decoder"),
             "the decoders here are --offsets-decoder and --cluster-metadata-decoder",
         )
-        | {"--skip-record-metadata": "cut the lines instead, or use millbeck dump-log --output json"},
+        | {"--skip-record-metadata": "filter the output lines instead, or use millbeck dump-log --output json"},
     ),
     "kafka-features": Tool(
         command=("feature",),
@@ -167,7 +167,7 @@ TOOLS: Final[Mapping[str, Tool]] = {
         without_effect={"--print-metrics": 0, "--reporting-interval": 1},
         missing={
             "--warmup-records": "use a separate run for warm-up records",
-            "--payload-delimiter": "a payload is a line of --payload-file",
+            "--payload-delimiter": "every line of --payload-file is a payload",
             "--transactional-id": "`millbeck perf produce` has no transactions",
             "--transaction-duration-ms": "`millbeck perf produce` has no transactions",
         },

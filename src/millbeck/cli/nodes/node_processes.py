@@ -2,8 +2,8 @@
 
 The parent formats the directories, starts a process for each node (`node_process`), waits until all of them are ready,
 and supervises them. A node that exits is reported and restarted; if one cannot start, or keeps exiting, all are
-stopped. A node that was stopped or killed on request stays down until it is started. Whatever ends the parent, the
-children exit too, because they watch their standard input for end of file.
+stopped. A node that was stopped or killed on request stays down until it is started. When the parent ends for any
+reason, the children exit too, because they watch their standard input for end of file.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class NodeProcess:
             start_new_session=True,
         )
         assert self._process.stdin is not None
-        # Not as an argument: anybody may read those in the list of processes.
+        # Not passed as an argument, because other users can read arguments in the process list.
         self._process.stdin.write(json.dumps(order).encode() + b"\n")
         self._reading = asyncio.create_task(self._read_errors(self._process))
 
@@ -148,7 +148,7 @@ class NodeProcesses:
         """Start all nodes and wait until they serve; raises `click.ClickException` naming the one that does not."""
         for member in self.members:
             await member.launch()
-        # Raised after the except* clauses: an exception raised inside one is wrapped in a group.
+        # Raised after the except* clauses, because an exception raised inside one is wrapped in a group.
         failure: click.ClickException | None = None
         try:
             async with asyncio.timeout(START_SECONDS_MAX), asyncio.TaskGroup() as tasks:

@@ -58,7 +58,7 @@ def run_node(
     ``begun`` is called before the node starts, which may wait for other nodes, and ``stopping`` before it stops.
     """
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format=LOG_FORMAT, stream=sys.stderr)
-    # Checked before anything is written: a node that cannot listen leaves no files behind.
+    # Checked before anything is written, so that a node that cannot listen leaves no files.
     for address in (*config.client_addresses(), *config.controller_addresses()):
         check_address(address.host, address.port, advice)
     try:

@@ -1,7 +1,7 @@
 """A registry of the nodes that ``millbeck up`` runs for this user, so that commands in another terminal find them.
 
 Each process writes a file into a directory that only the user can enter; files of ended processes are removed when they
-are found. Without such a directory nothing is written, and the nodes run anyway.
+are found. Without such a directory nothing is written, and the nodes run without it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reports on standard error what a starting node is waiting for, if that takes long.
 
-Waiting is normal while the nodes of a cluster are started one after the other. But a node whose peers never come up, or
+Waiting is normal while the nodes of a cluster are started one after the other. A node whose peers never start, or
 belong to another cluster, looks the same from outside, so the reason is printed.
 """
 

@@ -60,7 +60,7 @@ def run_cluster(
     """Run until Ctrl-C, or until the nodes cannot continue; raises `click.ClickException`.
 
     ``racks`` are assigned round robin. ``is_fast`` shortens the timeouts of failover (`FAST_FAILOVER`). ``is_secure``
-    turns on TLS, logins and ACLs.
+    enables TLS, SASL and ACLs.
     """
     check_settings(settings, racks)
     host = host or "127.0.0.1"
@@ -99,7 +99,7 @@ def check_settings(settings: Sequence[str], racks: Sequence[str] = ()) -> None:
         if name in PER_NODE:
             raise click.UsageError(f"--set: {name} differs between nodes, and --nodes chooses it")
         if racks and name == "broker.rack":
-            raise click.UsageError("--set broker.rack and --racks exclude each other")
+            raise click.UsageError("--set broker.rack and --racks cannot be combined")
 
 
 def parse_racks(text: str, node_count: int) -> list[str]:
@@ -199,7 +199,7 @@ async def _controlled(fleet: NodeProcesses, *, host: str, data: str) -> AsyncIte
     try:
         await server.start()
     except OSError:
-        # Too long a path, or no Unix sockets there: the nodes run without.
+        # The path is too long, or its file system has no Unix sockets: the nodes run without the socket.
         yield
         return
     bootstrap = ",".join(_address(host, member) for member in fleet.members)

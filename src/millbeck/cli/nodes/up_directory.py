@@ -40,7 +40,7 @@ def check_directory(data: str, *, node_count: int, is_secure: bool) -> None:
                 f"{data} holds the nodes of a cluster: give the number of nodes with --nodes, or use another --data"
             )
     elif is_secure and (is_single or is_several):
-        raise click.UsageError(f"{data} was made without --secure: leave it out, or use another --data")
+        raise click.UsageError(f"{data} was created without --secure: omit that option, or use another --data")
     elif is_several and node_count == 1:
         raise click.UsageError(
             f"{data} holds the nodes of a cluster: give the number of nodes with --nodes, or use another --data"

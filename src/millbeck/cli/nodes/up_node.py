@@ -68,7 +68,7 @@ def run_single_node(
             defaults = _defaults(directory, secured, host=host, port=port, metrics_port=metrics_port)
             config = embedded_config(defaults, settings, os.environ, given=given)
             if is_memory and config.directories != (defaults["log.dirs"],):
-                raise click.UsageError(f"--memory and log.dirs={','.join(config.directories)} exclude each other")
+                raise click.UsageError(f"--memory and log.dirs={','.join(config.directories)} cannot be combined")
 
             def prepare(environment: Environment) -> None:
                 users, acls = ((), ()) if secured is None else (secured.users, secured.acls)
@@ -109,15 +109,15 @@ def _defaults(
 ) -> dict[str, str]:
     if secured is None:
         return embedded_settings(directory, host=host, port=port, metrics_port=metrics_port)
-    # The directory of the certificates must not be among those of the logs: Kafka would not start on them.
+    # The certificates must not be in a log directory, because Kafka would not start with it.
     own = node_directory(directory, 1)
     settings = embedded_settings(own, host=host, port=port, metrics_port=metrics_port, protocol=PROTOCOL)
     return settings | secured.node_settings(1)
 
 
 def _registry(address: str, port: int, registries: list[RegistryOnDemand]) -> str:
-    """Listen for the schema registry's clients; returns its URL, or how to get one. A free port goes with a free
-    port."""
+    """Listen for the schema registry's clients; returns its URL, or the command that installs it. If the node has a
+    free port, the registry has one too."""
     if not is_installed():
         return EXTRA
     registry = RegistryOnDemand("127.0.0.1", PORT if port else 0, address)

@@ -1,8 +1,8 @@
-"""The schema registry of ``millbeck up``: a process of its own, started by the first connection.
+"""The schema registry of ``millbeck up``: a separate process, started by the first connection.
 
 `up` holds the listening socket. On the first connection it starts ``millbeck registry start`` with that socket, which
 also answers the waiting connection. Then it waits until that process ends (after ten idle minutes) before it accepts
-again. The registry parses input of untrusted clients; in its own process it never delays the node's requests.
+again. The registry parses input of untrusted clients; in a separate process it never delays the node's requests.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class RegistryOnDemand:
             start_new_session=True,
         )
         if await self._process.wait():
-            # Whoever waits is still there: do not start processes as fast as they fail.
+            # The connection is still waiting: do not restart a failing process without a delay.
             await asyncio.sleep(RETRY_SECONDS)
         self._process = None
         self._watch()

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def screen(node: Node, directory: str | None, registry: str = "") -> str:
-    """The screen of one node; ``registry`` is the URL of its schema registry, or how to get one."""
+    """The screen of one node; ``registry`` is the URL of its schema registry, or the command that installs it."""
     listener = node.listeners[0]
     is_open = listener.address.host in WILDCARDS
     address = address_of(node)
     lines = ["", "  millbeck is up", "", f"    bootstrap    {address}"]
     if is_open:
-        lines.append(f"    listens      on every interface, to anybody: {socket.gethostname()}:{listener.port}")
+        lines.append(f"    listens      on every interface, without login: {socket.gethostname()}:{listener.port}")
     lines += [
         f"    data         {directory or 'in memory, lost on exit'}",
         f"    metrics      http://127.0.0.1:{node.metrics_port}/metrics",
@@ -50,7 +50,7 @@ def address_of(node: Node) -> str:
 
 
 def cluster_screen(host: str, answers: Sequence[dict[str, int]], *, data: str, failover: str) -> str:
-    """The screen of several nodes; ``answers`` are the ports of each."""
+    """The screen of several nodes; ``answers`` has the ports of each."""
     first = bootstrap_of(host, answers[:1])
     lines = [
         "",

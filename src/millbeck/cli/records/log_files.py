@@ -33,7 +33,7 @@ class DumpEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpOptions:
-    """How much detail of a segment to show."""
+    """The options for the output of a segment."""
 
     records: bool = False
     payloads: bool = False

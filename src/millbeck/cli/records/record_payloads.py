@@ -18,7 +18,7 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def as_text(payload: bytes | None) -> str | None:
-    """UTF-8 text where valid; other bytes as escapes, so that no byte is lost."""
+    """UTF-8 text if valid; other bytes as escapes, so that no byte is lost."""
     return None if payload is None else payload.decode("utf-8", "backslashreplace")
 
 
@@ -86,7 +86,7 @@ def control_record(key: bytes | None, value: bytes | None) -> dict[str, object]:
 def fields_of(message: Any) -> dict[str, object]:
     """A message's fields under Kafka's camelCase names, uuids in base64, bytes as hex.
 
-    As in Kafka's tools tagged fields are left out at their default, like in the record's bytes.
+    As in Kafka's tools, tagged fields with their default value are omitted, as they are in the encoded record.
     """
     from millbeck.kernel.ids import uuid_text
     from millbeck.wire.schema import Array, schema_of

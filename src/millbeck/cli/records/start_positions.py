@@ -18,7 +18,7 @@ LARGEST: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """The start position; at most one of these is set, and none means the end."""
+    """The start position; at most one field is set, and none means the end of the log."""
 
     is_beginning: bool = False
     is_stored: bool = False

@@ -1,4 +1,4 @@
-"""``millbeck registry``: subjects, schemas and settings of a registry, directories of schemas, and moving all of it.
+"""``millbeck registry``: manage subjects, schemas and settings, apply directories of schemas, export and import.
 
 connection   which registry, and its errors as messages
 subjects     subject and schema

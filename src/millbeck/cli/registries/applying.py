@@ -1,4 +1,4 @@
-"""``millbeck registry lint``, ``diff`` and ``apply``: schemas in files, before and when they are deployed."""
+"""``millbeck registry lint``, ``diff`` and ``apply``: check schema files and register them."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from millbeck.client.schemas.registry_client import RegistryClient
 if TYPE_CHECKING:
     from millbeck.registry.formats.interface import ParsedSchema
 
-_EXTRA = "this needs the registry's extra: pip install 'millbeck[registry]'"
+_EXTRA = "this command needs the registry: pip install 'millbeck[registry]'"
 
 
 def _files(path: str) -> list[SchemaFile]:
-    """The files of a directory in their order, or one file."""
+    """The schema files of a directory, in the order of their references, or a single file."""
     place = Path(path)
     try:
         if place.is_dir():
             return read(place)
         kind = type_of(place)
         if kind is None:
-            raise click.UsageError(f"{path}: schemas end in .avsc, .proto or .json")
+            raise click.UsageError(f"{path}: the file name of a schema must end in .avsc, .proto or .json")
         return ordered([SchemaFile(place.stem, kind, place.read_text(encoding="utf-8"), place.name)])
     except (DirectoryError, OSError, UnicodeDecodeError) as error:
         raise click.ClickException(str(error)) from error
 
 
 def _parsed(file: SchemaFile, others: dict[str, SchemaFile]) -> ParsedSchema:
-    """The schema with what it refers to; raises `RegistryError`."""
+    """Parse a schema with the schemas that it refers to; raises `RegistryError`."""
     try:
         from millbeck.registry.formats.every import every_format
         from millbeck.registry.formats.interface import Imported
@@ -58,7 +58,7 @@ def _parsed(file: SchemaFile, others: dict[str, SchemaFile]) -> ParsedSchema:
 @click.command(cls=Command)
 @click.argument("paths", metavar="FILE|DIR…", nargs=-1, required=True, type=FILE)
 def lint(paths: tuple[str, ...]) -> None:
-    """Check schema files, without a registry: the exit code is 1 if one is not valid.
+    """Check schema files without a registry. The exit code is 1 if one of them is not valid.
 
     \b
     Examples:
@@ -86,16 +86,18 @@ def lint(paths: tuple[str, ...]) -> None:
 @click.argument("old", metavar="OLD", type=FILE)
 @click.argument("new", metavar="NEW", type=FILE)
 def diff(old: str, new: str) -> None:
-    """Say which compatibility levels allow the change from one file to another, and why others do not.
+    """Show which compatibility levels allow the change from one schema file to another, and why others do not.
 
-    The exit code is 1 if no level but NONE does.
+    The exit code is 1 if only NONE allows the change.
     """
     from millbeck.registry.compatibility import problems_between
     from millbeck.registry.errors import RegistryError
 
     (before,), (after,) = _files(old), _files(new)
     if before.kind != after.kind:
-        raise click.ClickException(f"{old} is {before.kind} and {new} is {after.kind}: only NONE allows another type")
+        raise click.ClickException(
+            f"{old} is {before.kind} and {new} is {after.kind}: only the level NONE allows a change of the type"
+        )
     try:
         one, other = _parsed(before, {}), _parsed(after, {})
         found = {level: problems_between(other, one, level) for level in ("BACKWARD", "FORWARD")}
@@ -111,16 +113,18 @@ def diff(old: str, new: str) -> None:
 
 @click.command(cls=Command)
 @click.argument("folder", metavar="DIR", type=FILE)
-@click.option("--dry-run", is_flag=True, help="Only say what would change.")
-@click.option("--prune", is_flag=True, help="Delete softly the subjects that the directory does not have.")
-@click.option("--normalize", is_flag=True, help="Compare and register schemas in their normal form.")
+@click.option("--dry-run", is_flag=True, help="Only print what would change.")
+@click.option(
+    "--prune", is_flag=True, help="Soft-delete subjects of the default context without a file in the directory."
+)
+@click.option("--normalize", is_flag=True, help="Look up and register schemas in their normalised form.")
 @registry_command
 def apply(folder: str, dry_run: bool, prune: bool, normalize: bool, registry: RegistryClient) -> None:
-    """Register the schemas of a directory that are not registered yet, in the order of their references.
+    """Register the schemas of a directory, in the order of their references.
 
-    A file's subject is its path without the ending: schemas/orders-value.avsc is orders-value. Nothing is changed if
-    one of them would be refused; the exit code is then 1. One that refers to a schema that is not registered yet is
-    checked when that is.
+    Schemas that are registered already stay unchanged. The subject of a file is its path without the extension:
+    orders-value for schemas/orders-value.avsc. If a schema would be refused, nothing is changed and the exit code is 1.
+    A schema that refers to one that is not registered yet is checked when that one has been registered.
 
     \b
     Examples:
@@ -148,7 +152,7 @@ def apply(folder: str, dry_run: bool, prune: bool, normalize: bool, registry: Re
 
 
 class _Plan:
-    """What has to be registered, and with which versions of what is referred to."""
+    """The plan of `apply`: the schemas to register, and the versions of the schemas that they refer to."""
 
     def __init__(self, registry: RegistryClient, *, normalize: bool) -> None:
         self.new: list[SchemaFile] = []
@@ -157,12 +161,12 @@ class _Plan:
         self._registry = registry
         self._query = {"normalize": normalize}
         self._versions: dict[str, int] = {}
-        """Of subjects whose file is registered."""
+        """The registered version by subject, for subjects whose file is registered."""
 
     def look(self, file: SchemaFile) -> None:
         waits_for = [subject for _, subject in file.references if subject not in self._versions]
         if waits_for:
-            # What is not registered has no version, so the registry cannot be asked yet.
+            # A schema that is not registered has no version, so the registry cannot check this one yet.
             self.new.append(file)
             self.lines.append(f"register    {file.subject} (checked once {', '.join(waits_for)} is registered)")
             return
@@ -187,7 +191,7 @@ class _Plan:
             self.lines.append(f"register    {file.subject}")
 
     def _registered(self, file: SchemaFile, body: dict[str, Any]) -> Any:
-        """The version with this schema, or None."""
+        """The registered version with this schema, or None."""
         try:
             return self._registry.call("POST", "subjects", file.subject, query=self._query, body=body)
         except UnknownSchema:
@@ -201,7 +205,7 @@ class _Plan:
         return found
 
     def others(self, files: list[SchemaFile]) -> list[str]:
-        """Subjects of the default context that no file is for."""
+        """The subjects of the default context that have no file."""
         known = {each.subject: None for each in files}
         return [name for name in self._registry.call("GET", "subjects") if name not in known and name[:2] != ":."]
 

@@ -1,4 +1,4 @@
-"""Which registry a command asks, and what is said when it refuses."""
+"""The connection of a command to its registry, and the conversion of errors to messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MESSAGE_MAX: Final = 4000
 
 
 def registry_command(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command ``--url`` and ``-X``, and pass on the client as ``registry``."""
+    """Add the options ``--url`` and ``-X``, and pass a client as ``registry``."""
 
     @click.option(
         "--url",
@@ -27,10 +27,15 @@ def registry_command(function: Callable[..., Any]) -> Callable[..., Any]:
         default=DEFAULT_URL,
         show_default=True,
         metavar="URL,…",
-        help="The registry; SCHEMA_REGISTRY_URL sets it too.",
+        help="The URLs of the registry; can also be set by SCHEMA_REGISTRY_URL.",
     )
     @click.option(
-        "-X", "--set", "properties", multiple=True, metavar="KEY=VALUE", help="A setting of the registry's client."
+        "-X",
+        "--set",
+        "properties",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A setting of the registry's client; can be repeated.",
     )
     def command(*arguments: Any, url: str, properties: tuple[str, ...], **named: Any) -> Any:
         with connected(url, properties) as registry:
@@ -41,7 +46,7 @@ def registry_command(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def connected(url: str, properties: tuple[str, ...] = ()) -> Iterator[RegistryClient]:
-    """A client of the registry; its errors become those of the command line."""
+    """A client of the registry within a block; its errors become `click.ClickException`."""
     from millbeck.cli.settings import settings_of_options
 
     try:

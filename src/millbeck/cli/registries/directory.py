@@ -1,4 +1,4 @@
-"""A directory of schemas: one file for each subject, whose name is the file's without its ending.
+"""A directory of schemas, with one file per subject; the subject is the file's path without the extension.
 
     schemas/orders-value.avsc           the subject orders-value
     schemas/shop/customer.proto         the subject shop/customer, imported as "shop/customer.proto"
@@ -21,7 +21,7 @@ TYPES: Final = {".avsc": "AVRO", ".proto": "PROTOBUF", ".json": "JSON"}
 
 
 class DirectoryError(Exception):
-    """A file cannot be read, or files refer to each other in a circle."""
+    """A file cannot be read, or files refer to each other in a cycle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +30,18 @@ class SchemaFile:
     kind: str
     text: str
     path: str
-    """Relative to the directory, with slashes."""
+    """The path relative to the directory, with slashes."""
     references: tuple[tuple[str, str], ...] = ()
-    """The names under which it refers to others, and their subjects."""
+    """The references: for each the name that the schema uses, and the subject."""
 
 
 def type_of(path: Path) -> str | None:
-    """The schema type by a file's ending."""
+    """The schema type by the file's extension; None for other files."""
     return TYPES.get(path.suffix)
 
 
 def read(folder: Path) -> list[SchemaFile]:
-    """The files of a directory, those referred to before those that refer to them; raises `DirectoryError`."""
+    """The schema files of a directory, referenced files first; raises `DirectoryError`."""
     files: list[SchemaFile] = []
     for path in sorted(folder.rglob("*")):
         kind = type_of(path)
@@ -59,11 +59,11 @@ def read(folder: Path) -> list[SchemaFile]:
 
 
 def ordered(files: list[SchemaFile]) -> list[SchemaFile]:
-    """The files with their references found, in the order in which they can be registered."""
+    """Find the references of the files, and return them in an order in which they can be registered."""
     subjects = [each.subject for each in files]
     twice = next((name for name in subjects if subjects.count(name) > 1), None)
     if twice is not None:
-        raise DirectoryError(f"two files are for the subject {twice}")
+        raise DirectoryError(f"two files have the subject {twice}")
     named = {name: each.subject for each in files for name in _names(each)}
     found = {each.subject: replace(each, references=_references(each, named)) for each in files}
     done: dict[str, SchemaFile] = {}
@@ -74,7 +74,7 @@ def ordered(files: list[SchemaFile]) -> list[SchemaFile]:
 
 def _add(file: SchemaFile, files: dict[str, SchemaFile], done: dict[str, SchemaFile], around: tuple[str, ...]) -> None:
     if file.subject in around:
-        raise DirectoryError(f"files refer to each other in a circle: {' → '.join((*around, file.subject))}")
+        raise DirectoryError(f"files refer to each other in a cycle: {' → '.join((*around, file.subject))}")
     if file.subject in done:
         return
     for _, subject in file.references:
@@ -83,7 +83,7 @@ def _add(file: SchemaFile, files: dict[str, SchemaFile], done: dict[str, SchemaF
 
 
 def _names(file: SchemaFile) -> list[str]:
-    """The names under which others may refer to a file."""
+    """The names by which other files may refer to this file."""
     if file.kind != "AVRO":
         return [file.path]
     root = _loaded(file)
@@ -107,7 +107,7 @@ def _imports(file: SchemaFile) -> list[str]:
 
 
 def _mentioned(value: Any, kind: str, space: str = "") -> list[str]:
-    """Strings in a schema that may be names of others, with the namespace around them."""
+    """The strings in a schema that may be references to others, for Avro also with the enclosing namespace."""
     found: list[str] = []
     pending: list[tuple[Any, str]] = [(value, space)]
     while pending:

@@ -1,4 +1,4 @@
-"""``millbeck registry compat``, ``mode`` and ``context``."""
+"""``millbeck registry compat``, ``mode`` and ``context``: settings, modes and contexts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def compat() -> None:
 @click.argument("name", metavar="[SUBJECT]", required=False)
 @registry_command
 def get_level(name: str | None, registry: RegistryClient) -> None:
-    """Print the level of a subject, or of the registry."""
+    """Print the compatibility level of a subject, or of the registry."""
     found = registry.call("GET", *_path("config", name), query={"defaultToGlobal": True})
     policy = found.get("compatibilityPolicy")
     click.echo(found["compatibilityLevel"] + (f" ({policy})" if policy else ""))
@@ -45,11 +45,11 @@ def get_level(name: str | None, registry: RegistryClient) -> None:
 @click.option(
     "--policy",
     type=click.Choice(["STRICT", "LENIENT"], case_sensitive=False),
-    help="JSON Schema: whether properties that nobody declares count.",
+    help="For JSON Schema: STRICT takes undeclared properties into account, LENIENT ignores them.",
 )
 @registry_command
 def set_level(level: str, name: str | None, policy: str | None, registry: RegistryClient) -> None:
-    """Set the level of a subject, or of the registry.
+    """Set the compatibility level of a subject, or of the registry.
 
     \b
     Examples:
@@ -67,7 +67,7 @@ def set_level(level: str, name: str | None, policy: str | None, registry: Regist
 @click.argument("name", metavar="SUBJECT")
 @registry_command
 def unset_level(name: str, registry: RegistryClient) -> None:
-    """Remove the settings of a subject: those of the registry hold."""
+    """Remove the settings of a subject, so that those of the registry apply."""
     registry.call("DELETE", "config", name)
     click.echo(f"{name}: as the registry")
 
@@ -88,7 +88,7 @@ def get_mode(name: str | None, registry: RegistryClient) -> None:
 @mode.command("set")
 @click.argument("wanted", metavar="MODE")
 @click.argument("name", metavar="[SUBJECT]", required=False)
-@click.option("--force", is_flag=True, help="IMPORT also where there are schemas.")
+@click.option("--force", is_flag=True, help="Allow the mode IMPORT even if there are schemas already.")
 @registry_command
 def set_mode(wanted: str, name: str | None, force: bool, registry: RegistryClient) -> None:
     """Set the mode of a subject, or of the registry."""
@@ -100,21 +100,21 @@ def set_mode(wanted: str, name: str | None, force: bool, registry: RegistryClien
 @click.argument("name", metavar="SUBJECT")
 @registry_command
 def unset_mode(name: str, registry: RegistryClient) -> None:
-    """Remove the mode of a subject: that of the registry holds."""
+    """Remove the mode of a subject, so that the mode of the registry applies."""
     registry.call("DELETE", "mode", name)
     click.echo(f"{name}: as the registry")
 
 
 @click.group(cls=_Verbs)
 def context() -> None:
-    """List and delete contexts."""
+    """List and delete contexts of subjects."""
 
 
 @context.command("list")
 @output_option
 @registry_command
 def list_contexts(output: str, registry: RegistryClient) -> None:
-    """List contexts."""
+    """List all contexts."""
     show_rows([{"context": name} for name in registry.call("GET", "contexts")], output, columns=["context"])
 
 

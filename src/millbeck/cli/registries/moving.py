@@ -1,7 +1,7 @@
-"""``millbeck registry export``, ``import`` and ``copy``: everything of a registry, with its ids.
+"""``millbeck registry export``, ``import`` and ``copy``: all schemas and settings of a registry, with their ids.
 
 A file has one JSON object in each line: the settings and modes first, then every version in the order of ids. Versions
-are written in mode IMPORT, which is set for their subjects and removed again.
+are written in mode IMPORT, which is set for their subjects and removed afterwards.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KEPT: Final[tuple[str, ...]] = ("id", "version", "schema", "schemaType", "refer
 
 
 def exported(registry: RegistryClient) -> Iterator[dict[str, Any]]:
-    """Everything that the registry has."""
+    """Yield all settings, modes and versions of the registry."""
     versions: list[dict[str, Any]] = []
     while True:
         query = {"subjectPrefix": ":*:", "deleted": True, "offset": len(versions) or None, "limit": _PAGE}
@@ -53,17 +53,18 @@ def exported(registry: RegistryClient) -> Iterator[dict[str, Any]]:
 
 
 def _as_request(found: dict[str, Any]) -> dict[str, Any]:
-    """Settings as they are set, where the level has another name than where it is read."""
+    """Convert settings from an answer to a request, in which the level has another name."""
     return {"compatibility" if name == "compatibilityLevel" else name: value for name, value in found.items()}
 
 
 def _kept(version: dict[str, Any]) -> dict[str, Any]:
-    """What a version is registered with."""
+    """The members of a version with which it is registered again."""
     return {name: version[name] for name in _KEPT if name in version}
 
 
 def imported(registry: RegistryClient, lines: Iterable[dict[str, Any]]) -> int:
-    """Write what was exported; returns how many versions. Versions that are there already stay as they are."""
+    """Write exported settings and versions; returns the number of versions. Versions that exist already stay
+    unchanged."""
     settings: list[dict[str, Any]] = []
     versions: list[dict[str, Any]] = []
     for line in lines:
@@ -94,7 +95,7 @@ def _without_place(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write_all(registry: RegistryClient, versions: list[dict[str, Any]]) -> None:
-    """What is referred to may have a later id than what refers to it: such versions are tried again."""
+    """Write the versions. A version may refer to one with a higher id, so versions that fail are tried again."""
     left = versions
     while left:
         failed: list[dict[str, Any]] = []
@@ -117,7 +118,7 @@ def _write_all(registry: RegistryClient, versions: list[dict[str, Any]]) -> None
 @click.argument("path", metavar="FILE", type=FILE)
 @registry_command
 def export_all(path: str, registry: RegistryClient) -> None:
-    """Write everything that a registry has to a file ("-": standard output), with ids, settings and modes."""
+    """Export all schemas with their ids, settings and modes to a file ("-" means standard output)."""
     with click.open_file(path, "w", encoding="utf-8") as file:
         count = 0
         for line in exported(registry):
@@ -130,22 +131,28 @@ def export_all(path: str, registry: RegistryClient) -> None:
 @click.argument("path", metavar="FILE", type=FILE)
 @registry_command
 def import_all(path: str, registry: RegistryClient) -> None:
-    """Write what was exported into a registry, under the same ids and versions."""
+    """Import an exported file into a registry, with the same ids and versions."""
     try:
         with click.open_file(path, encoding="utf-8") as file:
             lines = [json.loads(line) for line in file if line.strip()]
     except (OSError, ValueError) as error:
         raise click.ClickException(f"{path}: {error}") from error
     if not all(isinstance(line, dict) and line.get("kind") in (_CONFIG, _MODE, _SCHEMA) for line in lines):
-        raise click.ClickException(f"{path}: not what millbeck registry export writes")
+        raise click.ClickException(f"{path} was not written by millbeck registry export")
     click.echo(f"imported {imported(registry, lines)} versions")
 
 
 @click.command("copy", cls=Command)
-@click.option("--from", "source", required=True, metavar="URL", help="The registry to read; any with Confluent's API.")
+@click.option(
+    "--from",
+    "source",
+    required=True,
+    metavar="URL",
+    help="The URL of the registry to copy from; any registry with Confluent's API.",
+)
 @registry_command
 def copy(source: str, registry: RegistryClient) -> None:
-    """Copy everything of another registry into this one, under the same ids and versions.
+    """Copy all schemas and settings of another registry into this one, with the same ids and versions.
 
     \b
     Examples:

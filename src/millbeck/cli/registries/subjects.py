@@ -1,4 +1,4 @@
-"""``millbeck registry subject`` and ``schema``."""
+"""``millbeck registry subject`` and ``schema``: list, show, delete, register and check schemas."""
 
 from __future__ import annotations
 
@@ -26,8 +26,12 @@ def subject() -> None:
 
 
 @subject.command("list")
-@click.option("--prefix", default="", help="Only those whose names begin so; :.lab: is a context, :*: all of them.")
-@click.option("--deleted", is_flag=True, help="Those too that were deleted softly.")
+@click.option(
+    "--prefix",
+    default="",
+    help="List only subjects whose names begin with this text; :.lab: lists a context, :*: all contexts.",
+)
+@click.option("--deleted", is_flag=True, help="Also list soft-deleted subjects.")
 @output_option
 @registry_command
 def list_subjects(prefix: str, deleted: bool, output: str, registry: RegistryClient) -> None:
@@ -59,15 +63,15 @@ def show_subject(name: str, output: str, registry: RegistryClient) -> None:
 
 @subject.command("delete")
 @click.argument("name")
-@click.option("--version", "number", metavar="N", help="Only this version, or latest.")
-@click.option("--permanent", is_flag=True, help="For good, after it was deleted softly.")
+@click.option("--version", "number", metavar="N", help="Delete only this version: a number, or latest.")
+@click.option("--permanent", is_flag=True, help="Permanently delete a subject or version that was soft-deleted before.")
 @registry_command
 def delete_subject(name: str, number: str | None, permanent: bool, registry: RegistryClient) -> None:
-    """Delete a subject, or a version of it: softly, or then for good."""
+    """Soft-delete a subject or one of its versions, or delete it permanently with --permanent."""
     path = ("subjects", name) if number is None else ("subjects", name, "versions", number)
     found = registry.call("DELETE", *path, query={"permanent": permanent})
     numbers = found if isinstance(found, list) else [found]
-    kind = "deleted for good" if permanent else "deleted softly"
+    kind = "permanently deleted" if permanent else "soft-deleted"
     click.echo(f"{kind}: {', '.join(f'{name}:{each}' for each in numbers)}")
 
 
@@ -79,10 +83,12 @@ def schema() -> None:
 @schema.command("get")
 @click.argument("which")
 @click.argument("number", default="latest")
-@click.option("--format", "form", help="resolved (Avro, JSON), serialized (Protobuf).")
+@click.option(
+    "--format", "form", help="The form of the text: resolved (for Avro and JSON) or serialized (for Protobuf)."
+)
 @registry_command
 def get_schema(which: str, number: str, form: str | None, registry: RegistryClient) -> None:
-    """Print a schema: by its id, or of a subject the latest or a certain version.
+    """Print the schema with an id, or a version of a subject, by default the latest.
 
     \b
     Examples:
@@ -95,21 +101,21 @@ def get_schema(which: str, number: str, form: str | None, registry: RegistryClie
 
 
 def _given(function: Any) -> Any:
-    """The arguments and options of a schema in a file."""
+    """Adds the arguments and options for a schema in a file."""
     for option in (
-        click.option("--normalize", is_flag=True, help="Compare and register it in its normal form."),
+        click.option("--normalize", is_flag=True, help="Look up and register the schema in its normalised form."),
         click.option(
             "--reference",
             "references",
             multiple=True,
             metavar="NAME=SUBJECT:VERSION",
-            help="What the schema refers to under a name; can be repeated.",
+            help="A reference of the schema: its name, and the version that it means. Can be repeated.",
         ),
         click.option(
             "--type",
             "kind",
             type=click.Choice(["AVRO", "PROTOBUF", "JSON"], case_sensitive=False),
-            help="Default: by the file's ending.",
+            help="The schema type; default: by the file's extension.",
         ),
         click.argument("path", metavar="FILE", type=FILE),
         click.argument("name", metavar="SUBJECT"),
@@ -125,13 +131,13 @@ def _body(path: str, kind: str | None, references: tuple[str, ...]) -> dict[str,
         raise click.ClickException(f"{path}: {error}") from error
     found = kind or type_of(Path(path))
     if found is None:
-        raise click.UsageError(f"{path}: its ending does not tell the type: give --type")
+        raise click.UsageError(f"{path}: the extension is not that of a schema: give --type")
     listed = []
     for each in references:
         name, _, place = each.partition("=")
         target, _, version = place.rpartition(":")
         if not name or not target or not version.isdecimal():
-            raise click.UsageError(f"--reference {each}: write NAME=SUBJECT:VERSION")
+            raise click.UsageError(f"--reference {each}: expected NAME=SUBJECT:VERSION")
         listed.append({"name": name, "subject": target, "version": int(version)})
     return {"schema": text, "schemaType": found.upper(), "references": listed}
 
@@ -160,7 +166,7 @@ def register_schema(
 def check_schema(
     name: str, path: str, kind: str | None, references: tuple[str, ...], normalize: bool, registry: RegistryClient
 ) -> None:
-    """Tell whether a file could be registered as the next version of a subject; the exit code is 1 if not."""
+    """Check whether a file could be registered as the next version of a subject. The exit code is 1 if not."""
     body = _body(path, kind, references)
     problems = problems_of(registry, name, body, normalize=normalize)
     for each in problems:
@@ -171,7 +177,8 @@ def check_schema(
 
 
 def problems_of(registry: RegistryClient, name: str, body: dict[str, Any], *, normalize: bool = False) -> list[str]:
-    """Why the level of the subject refuses a schema; empty if it does not, or if there is no such subject."""
+    """The reasons why the subject's compatibility level refuses a schema; empty if it does not, or if the subject does
+    not exist."""
     query = {"verbose": True, "normalize": normalize}
     try:
         found = registry.call("POST", "compatibility", "subjects", name, "versions", query=query, body=body)

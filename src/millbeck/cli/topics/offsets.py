@@ -71,7 +71,7 @@ def command(
     timestamp = parse_time(time)
     texts = [*selections, *((topic_partitions or "").split(",") if topic_partitions is not None else ())]
     if topic_partitions is not None and (topic is not None or partitions is not None):
-        raise click.UsageError("--topic-partitions excludes --topic and --partitions", ctx)
+        raise click.UsageError("--topic-partitions cannot be combined with --topic and --partitions", ctx)
     chosen = [*map(parse_selection, texts), *([named(topic or "", partitions)] if topic or partitions else ())]
 
     async def work(admin: Admin) -> None:
@@ -81,7 +81,7 @@ def command(
             hint = await similar_topic(admin.cluster, names[0]) if names else ""
             raise click.ClickException(f"no partition matches {', '.join(names)}{hint or ': see millbeck topic list'}")
         found = await admin.list_offsets(dict.fromkeys(places, timestamp))
-        # A partition without a record that young has no offset to show.
+        # A partition without a record that new has no offset to show.
         offsets = {place: each for place, each in sorted(found.succeeded.items()) if each.offset >= 0}
         if kafka_tool() is not None:
             for place, each in offsets.items():
@@ -119,7 +119,7 @@ def parse_selection(text: str) -> Selection:
     """``orders``, ``orders:0``, ``orders:0-3``, ``orders:5-``, ``:0``; raises `click.UsageError`."""
     found = _SELECTION.fullmatch(text)
     if found is None:
-        raise click.UsageError(f"{text!r} is not like orders, orders:0, orders:0-3 or orders:5-")
+        raise click.UsageError(f"expected a selection such as orders, orders:0, orders:0-3 or orders:5-, not {text!r}")
     name, number, low, high = found.groups()
     matches = _name_test(name)
     first, end = (int(number), int(number) + 1) if number else (int(low or 0), int(high) if high else None)

@@ -35,7 +35,7 @@ def read_assignment(path: str) -> dict[TopicPartition, tuple[int, ...]]:
         partition = _partition(path, entry)
         replicas = entry.get("replicas")
         if not isinstance(replicas, list) or not replicas or not all(type(each) is int for each in replicas):
-            raise click.ClickException(f"{path}: {partition.topic}-{partition.partition} names no replicas")
+            raise click.ClickException(f"{path}: {partition.topic}-{partition.partition} has no list of replicas")
         if len(set(replicas)) != len(replicas):
             raise click.ClickException(f"{path}: {partition.topic}-{partition.partition} names a replica twice")
         if partition in found:
@@ -108,5 +108,5 @@ def _partition(path: str, entry: Any) -> TopicPartition:
     name = entry.get("topic") if isinstance(entry, dict) else None
     index = entry.get("partition") if isinstance(entry, dict) else None
     if not isinstance(name, str) or type(index) is not int or index < 0:
-        raise click.ClickException(f"{path}: {entry!r} names no topic and partition")
+        raise click.ClickException(f"{path}: {entry!r} has no topic and partition")
     return TopicPartition(name, index)

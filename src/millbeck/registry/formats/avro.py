@@ -2,8 +2,8 @@
 
 A named type is one object wherever it is used, so types may be cyclic. All names are full names here; the namespace in
 which they were written matters only for the text (`avro_text`). Properties that the specification does not define,
-documentation and logical types are kept and printed again, and take no part in resolution: a reader of a decimal with
-another scale gets its bytes, as in other implementations.
+documentation and logical types are kept and printed, but not used in resolution: a decimal with another scale
+is compatible, and is read as its bytes, as in other implementations.
 """
 
 from __future__ import annotations
@@ -217,7 +217,8 @@ class _Parser:
             found = self.names.get(name)
         if found is None:
             raise _invalid(
-                path, f'"{name[:200]}" is not a defined name: define the type before, or add it to the references'
+                path,
+                f'"{name[:200]}" is not a defined name: define the type first, or add its schema to the references',
             )
         return found
 
@@ -230,7 +231,7 @@ class _Parser:
                 raise _invalid(f"{path}/{index}", "a union must not immediately contain other unions")
             key = branch.name if isinstance(branch, Named) else branch.kind
             if key in seen:
-                raise _invalid(f"{path}/{index}", f"a union has {key} twice")
+                raise _invalid(f"{path}/{index}", f"the union has {key} twice")
             seen[key] = None
             branches.append(branch)
         return Union(branches)

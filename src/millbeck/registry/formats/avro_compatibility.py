@@ -85,7 +85,8 @@ class _Resolution:
                         "TYPE_MISMATCH",
                         path,
                         f"the {self._roles.writer} schema may have written {_called(branch)}, which "
-                        f"{_called(reader)} of the {self._roles.reader} schema does not read; a union with it would",
+                        f"{_called(reader)} of the {self._roles.reader} schema cannot read; use "
+                        "a union that contains it",
                         f"reader type: {reader.kind.upper()} not compatible with writer type: {branch.kind.upper()}",
                     )
                 )
@@ -195,5 +196,5 @@ class _Resolution:
 
 
 def _source(field: Field, written: dict[str, Field]) -> Field | None:
-    """The writer's field that a reader's field takes its value from."""
+    """The writer's field from which a reader's field takes its value; None if there is none."""
     return next((written[name] for name in (field.name, *field.aliases) if name in written), None)

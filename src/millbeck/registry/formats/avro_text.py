@@ -1,9 +1,8 @@
 """Text forms of Avro types.
 
 The canonical form has the members in the order in which Avro's Java library prints them, names relative to the
-namespace around them, and no spaces: that is what Confluent's registry stores, so the same schema gets the same text,
-and with it the same id, in both. The normalised form writes every name in full and sorts what the specification does
-not order.
+enclosing namespace, and no spaces. Confluent's registry stores the same form, so a schema gets the same text in both.
+The normalised form writes every name in full and sorts what the specification does not order.
 """
 
 from __future__ import annotations

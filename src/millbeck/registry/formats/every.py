@@ -1,4 +1,4 @@
-"""The formats that a registry has."""
+"""All formats that the registry supports."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class Form(Enum):
     NORMALIZED = "normalized"
     """The normalised form: equal also for texts that differ in insignificant order and spelling."""
     COMPARED = "compared"
-    """Equal for two texts that count as one schema, however they are spelled."""
+    """The form for comparisons: equal for two texts that count as the same schema, regardless of spelling."""
     RESOLVED = "resolved"
     """The form with the referenced schemas included."""
     SERIALIZED = "serialized"
@@ -76,12 +76,12 @@ class Policy(Enum):
 
     STRICT = "STRICT"
     LENIENT = "LENIENT"
-    """JSON Schema: properties that nobody has declared are taken not to be there."""
+    """For JSON Schema: undeclared properties are assumed to be absent."""
 
 
 class ParsedSchema(Protocol):
     def text(self, form: Form) -> str:
-        """The text in a form; a form that the format does not have is the text as it is stored."""
+        """The text in the given form; for a form that the format does not have, the stored text."""
 
     def problems_reading(self, writer: Self, roles: Roles, policy: Policy = Policy.STRICT) -> list[Incompatibility]:
         """The reasons why this schema cannot read data written with ``writer``; empty if it can."""

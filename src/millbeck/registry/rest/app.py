@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 CALLS: Final = (*schemas.CALLS.declared, *subjects.CALLS.declared, *settings.CALLS.declared)
 SEEN_SECONDS: Final = 1.0
-"""The maximum time that a read waits for the offset it requires."""
+"""The maximum time for which a read waits for its required offset."""
 READY_MAX: Final = 10_000
 _START_LOOK_SECONDS: Final = 0.02
 _JSON: Final = "application/json"
@@ -163,7 +163,7 @@ class RegistryApp:
         headers = {}
         if found.offset is not None:
             headers[OFFSET_HEADER] = str(found.offset)
-            # Who wrote through this instance reads its own write here.
+            # A client that has written through this instance must read its own write here.
             await service.instance.has_seen(found.offset, SEEN_SECONDS)
         return Response(found.body, status_code=found.status, media_type=CONTENT_TYPE, headers=headers)
 
@@ -178,7 +178,7 @@ class RegistryApp:
                 raise HttpError(413, f"Request Entity Too Large: the limit is {self._body_bytes_max} bytes")
         return bytes(body)
 
-    # what is not of the registry's API
+    # paths outside of the registry's API
 
     def _own(self, path: str) -> Response | None:
         match path:

@@ -1,4 +1,4 @@
-"""Forwards a request to the leader, over a connection of its own."""
+"""Forwards a request to the leader, over a new connection."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def _exchange(leader: Identity, method: str, target: str, body: bytes) -> 
         headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         length = int(headers["content-length"]) if "content-length" in headers else None
         if length is None or not 0 <= length <= _ANSWER_BYTES_MAX:
-            raise ValueError("an answer without a length, or one that is too long")
+            raise ValueError("the answer has no length or is too long")
         offset = headers.get(OFFSET_HEADER)
         status = int(status_line.split(" ")[1])
         return Forwarded(status, await stream.readexactly(length), None if offset is None else int(offset))

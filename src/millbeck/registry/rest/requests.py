@@ -70,7 +70,7 @@ class Request:
         return int(text)
 
     def number(self, name: str, text: str | None = None) -> int:
-        """A number in the path."""
+        """A number in the path, or in ``text``; raises `UnreadableBody` if it is not a number."""
         found = self.variables[name] if text is None else text
         if not found.lstrip("-").isdecimal() or not found.isascii() or len(found) > 19:
             raise UnreadableBody(f"{name} must be a number, not {found[:100]!r}")

@@ -3,8 +3,8 @@
     {"time":"2026-11-19T14:00:00.123Z","node":1,"event":"denied","principal":"User:bob","host":"10.0.0.7",
      "operation":"WRITE","resource":"TOPIC:orders","api":"Produce","rule":"DefaultDeny"}
 
-(on one line). Events with the same ``subject`` are repeats of each other, which `folding` counts; ``details`` are shown
-and not compared.
+(on one line). Events with the same kind and ``subject`` are repetitions of each other, which `folding` counts.
+``details`` are written, but not compared.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ KINDS: Final = tuple(kind.value for kind in AuditKind)
 class AuditEvent:
     kind: AuditKind
     subject: tuple[tuple[str, str], ...]
-    """The subject's fields (principal, host, operation ...) by name, in the order of output."""
+    """The fields that identify the event (principal, host, operation ...) as pairs of name and value, in the order of
+    output."""
     details: Mapping[str, object] = field(default_factory=dict, compare=False)
 
 
@@ -49,13 +50,14 @@ class AuditTrail(Protocol):
 
 
 def event_of(kind: AuditKind, details: Mapping[str, object] | None = None, /, **subject: str) -> AuditEvent:
-    """An event whose subject has these names; empty ones are left out."""
+    """An event whose subject has these fields; empty ones are omitted."""
     shown = tuple((name, text[:TEXT_LENGTH_MAX]) for name, text in subject.items() if text)
     return AuditEvent(kind, shown, details or {})
 
 
 def line_of(event: AuditEvent, *, wall_ms: int, node_id: int, more: Mapping[str, object] | None = None) -> str:
-    """One line of JSON, without the line break. JSON escapes whatever a client may have put into a name."""
+    """The event as one line of JSON, without the line break. Control characters in names from clients are escaped by
+    JSON."""
     content = {
         "time": time_text(wall_ms),
         "node": node_id,

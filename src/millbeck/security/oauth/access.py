@@ -48,7 +48,7 @@ class Location:
 
 def parse_location(text: str, setting: str, allowed: Allowed) -> Location:
     """Parse a URL with one of the schemes https, http and file. Raises `InvalidConfig`."""
-    # Before anything else: an error about the address must not be an answer about what is there.
+    # This check comes first: the error must not reveal whether something exists at the address.
     if allowed.urls is not None and text not in allowed.urls:
         raise InvalidConfig(
             f"Invalid value {text[:URL_LENGTH_MAX]} for configuration {setting}: The URL cannot be accessed due to "
@@ -57,7 +57,7 @@ def parse_location(text: str, setting: str, allowed: Allowed) -> Location:
     parts = _split(text, setting)
     if parts.scheme == "file":
         if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
-            raise InvalidConfig(f"{setting}: a file is written as file:///directory/name")
+            raise InvalidConfig(f"{setting}: a file URL must look like file:///directory/name")
         return Location(text=text, path=unquote(parts.path))
     try:
         host, port = parts.hostname or "", parts.port

@@ -15,7 +15,7 @@ TIME_MAX: Final = 1 << 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRules:
-    """The configured expectations of a broker."""
+    """The claims that a broker requires, as configured."""
 
     audiences: tuple[str, ...] = ()
     """The accepted audiences; if empty, only tokens without an audience are accepted."""
@@ -69,12 +69,12 @@ def _check_audience(claims: Mapping[str, Any], rules: ClaimRules) -> None:
     given = claims.get("aud")
     if not rules.audiences:
         if given is not None:
-            # As in Kafka: a token that was made for somebody in particular is not for whoever gets it.
+            # As in Kafka: without a configured audience, a token for a particular audience is refused.
             raise TokenRefused(f"the token's audience is {shown(given)}: set sasl.oauthbearer.expected.audience")
         return
     audiences = [given] if isinstance(given, str) else given
     if not isinstance(audiences, list) or not all(isinstance(each, str) for each in audiences):
-        raise TokenRefused("the claim aud is missing, or neither a text nor a list of texts")
+        raise TokenRefused("the claim aud is missing, or neither a string nor a list of strings")
     if not set(audiences) & set(rules.audiences):
         raise TokenRefused(
             f"the token's audience is {shown(audiences)}, which is not in sasl.oauthbearer.expected.audience"
@@ -85,7 +85,7 @@ def _scope(claims: Mapping[str, Any], rules: ClaimRules) -> tuple[str, ...]:
     given = claims.get(rules.scope_claim)
     scopes = [] if given is None else given.split() if isinstance(given, str) else given
     if not isinstance(scopes, list) or not all(isinstance(each, str) for each in scopes):
-        raise TokenRefused(f"the claim {rules.scope_claim} is neither a text nor a list of texts")
+        raise TokenRefused(f"the claim {rules.scope_claim} is neither a string nor a list of strings")
     missing = [each for each in rules.required_scope if each not in scopes]
     if missing:
         raise TokenRefused(f"the token has no scope {shown(missing[0])}")
@@ -100,7 +100,7 @@ def _subject(claims: Mapping[str, Any], name: str) -> str:
 
 
 def time_claim_ms(claims: Mapping[str, Any], name: str) -> int | None:
-    """A time in milliseconds; None if it is not there. Raises `TokenRefused`."""
+    """A time claim in milliseconds; None if it is missing. Raises `TokenRefused`."""
     seconds = claims.get(name)
     if seconds is None:
         return None

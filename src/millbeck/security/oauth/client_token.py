@@ -26,8 +26,9 @@ class RefreshWindow:
     buffer_s: int = 300
 
     def refresh_ms(self, token: ClientToken, now_ms: int, chance: float) -> int:
-        """The time of the next refresh; ``chance`` is a random number in [0, 1), so that clients do not refresh at the
-        same time. A token with a lifetime shorter than all margins is still refreshed before it expires."""
+        """The time of the next refresh; ``chance`` is a random number in [0, 1), so that clients do not refresh at
+        the same time. A token whose lifetime is shorter than the sum of the margins is still refreshed before it
+        expires."""
         part = self.factor + self.jitter * chance
         if now_ms + 1000 * (self.period_s_min + self.buffer_s) > token.expires_ms:
             return now_ms + int((token.expires_ms - now_ms) * part)
@@ -41,7 +42,7 @@ def read_token(text: str, subject_claim: str) -> ClientToken:
     claims = json_object(parse_token(text).claims, "claims")
     subject, expires_ms = claims.get(subject_claim), time_claim_ms(claims, "exp")
     if not isinstance(subject, str) or not subject:
-        raise TokenRefused(f"the token has no claim {subject_claim}, by which brokers know the client")
+        raise TokenRefused(f"the token has no claim {subject_claim}, from which brokers take the principal's name")
     if expires_ms is None:
         raise TokenRefused("the token has no claim exp: it must expire")
     return ClientToken(text=text, subject=subject, issued_ms=time_claim_ms(claims, "iat"), expires_ms=expires_ms)

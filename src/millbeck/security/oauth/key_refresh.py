@@ -1,8 +1,8 @@
 """The schedule of fetching an identity provider's keys: regularly, after failures, and for an unknown key.
 
 Keys stay in use when they cannot be fetched again: an outage of the provider must not lock out clients with valid
-tokens. A token with an unknown key may be the first one after the provider changed its keys, or a forgery. So an
-unknown key causes one fetch, and forged tokens cannot cause fetches continuously.
+tokens. A token with an unknown key may be forged, or the first one after the provider changed its keys. So an unknown
+key causes one fetch, and forged tokens cannot cause fetches continuously.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ class KeyRefresh:
         self.due_ms = now_ms + delay_ms
 
     def is_worth_a_fetch(self, key_id: str | None, now_ms: int) -> bool:
-        """Whether to fetch now for a token with an unknown key, which is remembered. False for a token without a key
-        id, or if the keys were just fetched."""
+        """Whether to fetch the keys now because a token's key is unknown. Before the first successful fetch: yes,
+        unless a failed fetch is in backoff. After that, False if this key id already caused a fetch in the last
+        `UNKNOWN_AGAIN_MS`, or if any unknown key did within the maximum backoff; otherwise the key id is remembered."""
         if self.keys is None:
-            # Nothing is known yet. After a failure it is not this token that decides when to try again.
+            # There are no keys yet. After a failure the backoff decides when to try again, not the tokens.
             return self.failures == 0 or now_ms >= self.due_ms
         asked_ms = self._unknown.get(key_id)
         if asked_ms is not None and now_ms - asked_ms < UNKNOWN_AGAIN_MS:

@@ -46,7 +46,7 @@ class SigningKey:
     key: Any
 
     def fits(self, algorithm: str) -> bool:
-        """Whether a signature by this algorithm can be verified with the key."""
+        """Whether the key can verify a signature of this algorithm."""
         from joserfc.errors import JoseError
 
         if self.algorithm is not None and self.algorithm != algorithm:
@@ -138,7 +138,7 @@ def _signing_key(given: Mapping[str, Any]) -> SigningKey | None:
     if given["kty"] == "RSA" and not _RSA_BITS[0] <= _bits(given.get("n")) <= _RSA_BITS[1]:
         return None
     try:
-        # Only what makes the public key: how it may be used was looked at above.
+        # Only the members of the public key; the members about its use were checked above.
         parts = {name: value for name, value in given.items() if name in ("kty", "n", "e", "crv", "x", "y")}
         key = JWKRegistry.import_key(parts)
         key.get_op_key(_VERIFY)  # made here, and not while a connection waits

@@ -92,5 +92,5 @@ def _error_of(body: bytes) -> str:
         return ""
     parts = [answer[name] for name in ("error", "error_description") if isinstance(answer.get(name), str)]
     shown = ": ".join(parts)[:_SHOWN_LENGTH_MAX]
-    # As JSON shows it: without control characters.
+    # Written as JSON, which has no control characters.
     return f", {json.dumps(shown)[1:-1]}" if shown else ""

@@ -78,7 +78,7 @@ class Session:
     lifetime_ms: int
     """The session lifetime sent to the client; 0 means unlimited."""
     login: str = ""
-    """What the client named: its user, or the id of a delegation token."""
+    """The user name of the client, or the id of its delegation token."""
 
     def is_expired(self, now_ms: int) -> bool:
         return self.expires_ms is not None and now_ms >= self.expires_ms
@@ -94,7 +94,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class AnswerApiVersions:
-    """Answer this frame as any ApiVersions request."""
+    """Answer this frame like any ApiVersions request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ class Fail:
     """Answer with the error reply of the request's API, instead of ``content``."""
     mechanism: str = ""
     user: str = ""
-    """Who the client said it is, if it has said so."""
+    """The user name that the client has sent, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +331,7 @@ class Authentication:
 
     @property
     def _claimed_user(self) -> str:
-        """The user that the client has named; empty before that, and with mechanisms of tokens."""
+        """The user name that the client has sent; empty before that, and with token mechanisms."""
         user: str = getattr(self._exchange, "claimed_user", "")
         return user
 

@@ -21,7 +21,7 @@ GSSAPI: Final = "GSSAPI"
 
 
 class AuthenticationFailed(Exception):
-    """Authentication failed, and the client is told this text; the log is told the reason as well."""
+    """Authentication failed. The client gets this text; the log also has the reason."""
 
     def __init__(self, text: str, reason: str = "") -> None:
         super().__init__(text)
@@ -62,8 +62,8 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Something that must come first and takes no processor, such as an answer from another server; ``then`` gets its
-    result and returns the step."""
+    """Something to wait for that needs no CPU time, such as an answer from another server; ``then`` gets its result and
+    returns the step."""
 
     until: Awaitable[Any] = field(repr=False)
     then: Callable[[Any], Step]
@@ -87,8 +87,8 @@ class ClientExchange(Protocol):
     def begin(self) -> bytes: ...
 
     def step(self, challenge: bytes) -> bytes | ClientWork | None:
-        """Answer the server's challenge, None when there is nothing more to send. Raises `AuthenticationFailed` or
-        `ServerNotTrusted`."""
+        """Answer the server's challenge; returns None when there is nothing more to send. Raises `AuthenticationFailed`
+        or `ServerNotTrusted`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from millbeck.security.sasl.exchange import (
 
 INVALID_TOKEN: Final = '{"status":"invalid_token"}'
 EXTENSIONS_MAX: Final = 100
-"""Far more than clients send. A message of half a megabyte could have a hundred thousand."""
+"""Far more than clients send; without the limit, a message of half a megabyte could have a hundred thousand values."""
 _SEPARATOR: Final = "\x01"
 _AUTH: Final = "auth"
 _SCHEME: Final = "bearer"
@@ -138,5 +138,5 @@ class OauthClient:
         if not challenge:
             self.is_complete = True
             return None
-        # The server says why, and fails the authentication once it has got this.
+        # The server has sent the reason, and fails the authentication when it gets this message.
         return _SEPARATOR.encode()

@@ -15,7 +15,7 @@ _PARTS: Final = 3
 
 class Passwords(Protocol):
     def check(self, user: str, password: str) -> Completed | Work:
-        """Whether the password is the user's; raises `AuthenticationFailed`."""
+        """Check the password of a user; raises `AuthenticationFailed` if it is wrong."""
 
 
 class ListedPasswords:
@@ -59,7 +59,8 @@ class PlainServer:
             raise AuthenticationFailed("Authentication failed: password not specified")
         step = self._passwords.check(user, password)
         if authorization_id and authorization_id != user:
-            # Checked for wrong passwords first, as in Kafka; here a check off the loop is left out altogether.
+            # As in Kafka, a wrong password is reported before a wrong authorization id; not so if the password is
+            # checked off the event loop, which this skips.
             raise AuthenticationFailed(WRONG_AUTHORIZATION_ID)
         return step
 

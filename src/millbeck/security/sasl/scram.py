@@ -1,6 +1,6 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512: the exchange on the server's side and on the client's.
 
-The server stores two keys instead of the password, and proves that it has them. An unknown user gets a salt made up
+The server stores two keys instead of the password, and proves that it has them. An unknown user gets a salt derived
 from the name (`decoy_credential`) and fails like a wrong password: no response reveals which users exist.
 """
 
@@ -90,7 +90,7 @@ class ScramUsers(Protocol):
         """The credential of a delegation token; `Work` derives it and returns a `KnownUser`."""
 
     def decoy(self, mechanism: ScramMechanism, name: str) -> StoredCredential:
-        """A made-up credential for an unknown user, the same on every node; no password matches it."""
+        """A fake credential for an unknown user, the same on every node; no password matches it."""
 
 
 def decoy_credential(

@@ -3,7 +3,7 @@
     magic FEEDFEED, version 2, count, then per entry: tag, alias, date, and
       tag 1, a private key: its protected bytes, the count of its chain, its certificates
       tag 2, a trusted certificate
-    SHA-1 of the password, "Mighty Aphrodite" and everything before
+    SHA-1 of the password, "Mighty Aphrodite" and all preceding bytes
 
 A private key is protected by a key stream: SHA-1 of the password and the block before, beginning with a salt.
 """

@@ -56,7 +56,7 @@ class PrincipalMapping:
             parsed = _PARSER.match(rule)
             if parsed is None or parsed.end() != len(rule):
                 raise InvalidConfig(
-                    f"{setting}: {rule!r} is not a rule: write DEFAULT or RULE:pattern/replacement/[L|U]"
+                    f"{setting}: {rule!r} is not a rule: expected DEFAULT or RULE:pattern/replacement/[L|U]"
                 )
             if parsed[1]:
                 self._rules.append(None)

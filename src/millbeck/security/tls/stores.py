@@ -59,12 +59,12 @@ def key_of_pem(key: bytes, chain: bytes, password: str | None) -> KeyEntry:
     """A private key and its chain from PEM texts. Raises `StoreError`."""
     keys = pem.private_keys(key)
     if not keys:
-        raise StoreError("there is no private key in it: it needs a block that begins with -----BEGIN PRIVATE KEY-----")
+        raise StoreError("it has no private key: it needs a block that begins with -----BEGIN PRIVATE KEY-----")
     if pem.is_encrypted(keys[0]) and password is None:
         raise StoreError("the private key is encrypted: set ssl.key.password")
     found = _parsed(_certificates(chain))
     if not found:
-        raise StoreError("there is no certificate in it: it needs a block that begins with -----BEGIN CERTIFICATE-----")
+        raise StoreError("it has no certificate: it needs a block that begins with -----BEGIN CERTIFICATE-----")
     return KeyEntry(key=keys[0], password=password if pem.is_encrypted(keys[0]) else None, chain=tuple(found))
 
 

@@ -80,7 +80,7 @@ def test_a_port_is_asked(run: Run, port: int) -> None:
 PROBLEMS = {
     "no file": (["/no/such.pem"], "/no/such.pem"),
     "a port without TLS": (["127.0.0.1:1"], "127.0.0.1:1 presents no certificate"),
-    "a password is missing": ([str(STORES / "key.p12")], "give its password with --password"),
+    "a password is missing": ([str(STORES / "key.p12")], "give the store's password with --password"),
     "a wrong password": ([str(STORES / "key.jks"), "--password", "x"], "its password is wrong"),
 }
 

@@ -102,8 +102,8 @@ WRONG = {
     "no authority": (("create", "client", "x", "--ca", "{new}", "--out", "{new}/x.pem"), "cert create ca --ca"),
     "no name": (("create", "client"), "a client needs a name"),
     "no host": (("create", "node", "n"), "--host, or --local"),
-    "a client's host": (("create", "client", "n", "--host", "h"), "no --host"),
-    "an authority's host": (("create", "ca", "--host", "h"), "neither --host"),
+    "a client's host": (("create", "client", "n", "--host", "h"), "cannot be used with client"),
+    "an authority's host": (("create", "ca", "--host", "h"), "cannot be used with ca"),
     "a bad host": (
         ("create", "node", "n", "--host", "a b\u00fc", "--ca", "{old}", "--out", "{old}/n.pem"),
         "neither an",

@@ -16,7 +16,7 @@ from tests.unit.client.fake_cluster import FakeCluster, simulate
 USAGE = {
     "a pattern that is none": (("consume", "--include", "("), "--include: '(' is not a regular expression"),
     "no topic": (("consume",), "no topic given"),
-    "two beginnings": (("consume", "a", "--from-beginning", "--offset", "5"), "exclude each other"),
+    "two beginnings": (("consume", "a", "--from-beginning", "--offset", "5"), "cannot be combined"),
     "no place": (("consume", "a", "--offset", "somewhere"), "is not earliest"),
     "a format nobody has": (("consume", "a", "-f", "%y"), "%y is not one of"),
     "a property nobody has": (("consume", "a", "--property", "print.cats=true"), "print.cats is not one of"),
@@ -66,7 +66,7 @@ def test_a_partition_without_a_leader_is_named_while_the_others_are_read(
             await asyncio.sleep(LEADERLESS_SECONDS - 1)
             assert capsys.readouterr().err == ""
             await reading
-        assert capsys.readouterr().err.startswith("millbeck: no leader, so not read until there is one: a-0;")
+        assert capsys.readouterr().err.startswith("millbeck: no leader, so records are not read for now: a-0;")
 
     simulate(scenario)
 
@@ -81,7 +81,7 @@ def test_a_run_that_ends_early_names_the_partitions_that_had_no_leader(
     async def scenario(cluster: FakeCluster) -> None:
         first, _ = cluster.add_topic("a", 2)
         target = Target(bootstrap=cluster.bootstrap)
-        for leader_id, expected in ((first.leader_id, ""), (-1, "millbeck: ended while there was no leader of a-0;")):
+        for leader_id, expected in ((first.leader_id, ""), (-1, "millbeck: ended while a-0 had no leader;")):
             first.leader_id = leader_id
             async with consume._consumer(
                 cluster.environment, target.client_settings(), target, wanted(None)

@@ -61,7 +61,7 @@ def test_what_makes_no_sense_is_refused(release: str | None, features: tuple[str
 
 
 def test_something_must_be_asked_for(fails: Callable[..., str]) -> None:
-    assert "no feature named" in fails("feature", "upgrade")
+    assert "no feature given" in fails("feature", "upgrade")
 
 
 def test_a_release_maps_to_levels_of_every_feature(run: Callable[..., Result]) -> None:

@@ -96,7 +96,7 @@ USAGE = {
         ("group", "reset", "g", "--all-topics", "--to-latest", "--to-offset", "5"),
         "give exactly one of",
     ),
-    "both": (("group", "reset", "g", "--all-topics", "--to-latest", "--dry-run", "--execute"), "exclude each other"),
+    "both": (("group", "reset", "g", "--all-topics", "--to-latest", "--dry-run", "--execute"), "cannot be combined"),
     "in Kafka's way": (("group", "--reset-offsets", "--group", "g", "--all-topics"), "give exactly one of"),
     "a state nobody has": (("group", "list", "--state", "Foo"), "--state: 'Foo' is not one of Assigning"),
     "a type nobody has": (("group", "list", "--type", "classic,foo"), "--type: 'foo' is not one of Classic"),

@@ -197,7 +197,7 @@ def test_a_partition_without_a_leader_is_named_while_its_records_wait(
         produce.command.main(["a", "-b", cluster.bootstrap], standalone_mode=False)
         producing = asyncio.ensure_future(works[0](cluster.environment))
         await asyncio.sleep(2 * LEADERLESS_SECONDS)
-        assert capsys.readouterr().err.startswith("millbeck: no leader, so not written until there is one: a-0;")
+        assert capsys.readouterr().err.startswith("millbeck: no leader, so records are not written for now: a-0;")
         log.leader_id = 1
         await producing
         assert log.values == [b"line"]

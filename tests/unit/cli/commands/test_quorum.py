@@ -142,7 +142,7 @@ def test_a_new_controller_is_told_of_as_its_file_and_directory_have_it(tmp_path:
 
 
 def test_who_is_to_vote_must_be_said(fails: Callable[..., str]) -> None:
-    assert "no controller named" in fails("quorum", "add-controller")
+    assert "no controller given" in fails("quorum", "add-controller")
     assert "--controller-id" in fails("quorum", "remove-controller")
     assert "--controller-directory-id" in fails(
         "quorum", "remove-controller", "--controller-id", "1", "--controller-directory-id", "nonsense"

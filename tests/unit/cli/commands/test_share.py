@@ -39,9 +39,9 @@ def test_rows_of_members_and_states() -> None:
     ("arguments", "complaint"),
     [
         (["describe"], "no group given"),
-        (["describe", "g", "--members", "--state"], "exclude each other"),
+        (["describe", "g", "--members", "--state"], "cannot be combined"),
         (["reset", "g", "--to-earliest"], "--topic or --all-topics"),
-        (["reset", "g", "--topic", "t", "--to-earliest", "--dry-run", "--execute"], "exclude each other"),
+        (["reset", "g", "--topic", "t", "--to-earliest", "--dry-run", "--execute"], "cannot be combined"),
         (["delete-offsets", "--topic", "t"], "no group given"),
         (["--reset-offsets", "--group", "g", "--group", "h", "--all-topics"], ""),
     ],

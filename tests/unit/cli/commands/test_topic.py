@@ -131,7 +131,7 @@ USAGE = {
     "create without a name": (("topic", "create"), "no topic given"),
     "create with both": (
         ("topic", "create", "x", "--partitions", "2", "--replica-assignment", "1,1"),
-        "excludes --partitions",
+        "cannot be combined with --partitions",
     ),
     "no partitions": (("topic", "create", "x", "--partitions", "0"), "not in the range"),
     "alter nothing": (("topic", "alter", "x"), "nothing to change"),

@@ -196,7 +196,7 @@ def test_a_shift_starts_from_what_is_committed() -> None:
 
 def test_all_topics_are_those_the_group_has_committed_for() -> None:
     assert plan(NewPosition(timestamp=EARLIEST), topics=[]) == [(40, 10), (None, 0)]
-    with pytest.raises(click.ClickException, match="has committed no offsets"):
+    with pytest.raises(click.ClickException, match="has no committed offsets"):
         plan(NewPosition(timestamp=EARLIEST), topics=[], state=None, creates=True)
 
 

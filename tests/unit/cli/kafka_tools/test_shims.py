@@ -18,7 +18,7 @@ def test_executables_are_written_for_every_tool_with_and_without_a_suffix(run: R
     assert done.exit_code == 0, done.output
     assert {path.name for path in folder.iterdir()} == {f"{name}{end}" for name in TOOLS for end in ("", ".sh")}
     assert all(os.access(path, os.X_OK) for path in folder.iterdir())
-    assert "put it on your PATH" in done.stderr
+    assert "add it to your PATH" in done.stderr
     shown = subprocess.run(
         ["kafka-topics.sh", "--list"],
         env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"},

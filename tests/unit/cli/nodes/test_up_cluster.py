@@ -50,7 +50,7 @@ def test_racks_are_named_and_not_more_than_nodes() -> None:
     with pytest.raises(click.UsageError, match="3 racks for 2 nodes"):
         parse_racks("a,b,c", 2)
     check_settings(["broker.rack=a"])
-    with pytest.raises(click.UsageError, match=r"broker\.rack and --racks exclude each other"):
+    with pytest.raises(click.UsageError, match=r"broker\.rack and --racks cannot be combined"):
         check_settings(["broker.rack=a"], ["b"])
 
 

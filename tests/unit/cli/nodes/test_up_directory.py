@@ -32,8 +32,8 @@ def test_a_new_directory_may_become_anything(tmp_path: Path) -> None:
 def test_locks_are_neither_left_out_nor_added_later(tmp_path: Path) -> None:
     plain = formatted(tmp_path / "plain", ".")
     several = formatted(tmp_path / "several", "node-1", "node-2")
-    assert "was made without --secure" in refusal(plain, secure=True)
-    assert "was made without --secure" in refusal(several, nodes=2, secure=True)
+    assert "was created without --secure" in refusal(plain, secure=True)
+    assert "was created without --secure" in refusal(several, nodes=2, secure=True)
     assert "give the number of nodes with --nodes" in refusal(several)
     locked = tmp_path / "locked"
     locked.mkdir()

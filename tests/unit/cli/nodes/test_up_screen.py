@@ -67,7 +67,7 @@ def test_addresses_are_there_to_copy() -> None:
 def test_a_node_that_is_open_to_anybody_says_so(wildcard: str) -> None:
     shown = screen(node(wildcard), None)
     assert "bootstrap    localhost:9092" in shown
-    assert f"on every interface, to anybody: {socket.gethostname()}:9092" in shown
+    assert f"on every interface, without login: {socket.gethostname()}:9092" in shown
 
 
 def test_a_secured_node_says_where_the_files_for_clients_are() -> None:

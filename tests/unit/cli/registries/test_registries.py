@@ -80,9 +80,9 @@ def test_a_schema_is_registered_shown_checked_and_deleted(registries: Registries
     assert "orders-value" in registries.run("subject", "list").output
     shown = registries.run("subject", "show", "orders-value", "-o", "json").output
     assert json.loads(shown) == [{"version": 1, "id": 1, "type": "AVRO", "references": "-"}]
-    assert registries.run("subject", "delete", "orders-value").output == "deleted softly: orders-value:1\n"
+    assert registries.run("subject", "delete", "orders-value").output == "soft-deleted: orders-value:1\n"
     gone = registries.run("subject", "delete", "orders-value", "--permanent")
-    assert gone.output == "deleted for good: orders-value:1\n"
+    assert gone.output == "permanently deleted: orders-value:1\n"
 
 
 def test_levels_modes_and_contexts_are_set(registries: Registries) -> None:
@@ -213,4 +213,4 @@ def test_what_is_exported_is_imported(registries: Registries, tmp_path: Path) ->
     assert registries.run("import", file, "--url", "http://other:8081").output == "imported 5 versions\n"
     same(registries)
     file.write_text('{"some": "thing"}\n')
-    assert "not what millbeck registry export writes" in registries.run("import", file).output
+    assert "was not written by millbeck registry export" in registries.run("import", file).output

@@ -48,4 +48,4 @@ def test_times_have_names_or_are_milliseconds() -> None:
 
 
 def test_two_ways_of_naming_partitions_exclude_each_other(fails: Callable[..., str]) -> None:
-    assert "excludes --topic" in fails("topic", "offsets", "--topic", "a", "--topic-partitions", "a:0")
+    assert "cannot be combined with --topic" in fails("topic", "offsets", "--topic", "a", "--topic-partitions", "a:0")

@@ -86,7 +86,7 @@ INVALID = {
     "not JSON": ('{"type": ', "not JSON"),
     "NaN": ('{"type":"record","name":"R","fields":[{"name":"f","type":"double","default":NaN}]}', "not JSON"),
     "a number": ("1", "not a type"),
-    "an unknown name": ('"Order"', "add it to the references"),
+    "an unknown name": ('"Order"', "add its schema to the references"),
     "a type of no type": ('{"name":"R"}', "has no member type"),
     "a record without fields": ('{"type":"record","name":"R"}', '"R" has no fields'),
     "a record without a name": ('{"type":"record","fields":[]}', "has no name"),

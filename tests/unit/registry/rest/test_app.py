@@ -87,7 +87,7 @@ ERRORS: dict[str, tuple[str, str, Any, int, str]] = {
         "/subjects/a/versions",
         {"schema": '"X"', "references": [{"name": "X", "subject": "x", "version": 1}]},
         42201,
-        "register it first",
+        "register that version first",
     ),
     "no version": ("GET", "/subjects/a/versions/x", None, 42202, "'x' is not a valid version id"),
     "version 0": ("GET", "/subjects/a/versions/0", None, 42202, "not a valid version id"),

@@ -7,5 +7,5 @@ cycles          detection of endless references
 conjuncts       a schema as parts that must all hold
 compatibility   whether one schema accepts every document that another one does
 objects, arrays, scalars
-                the same for the keywords of one type
+                the compatibility of the keywords of one type
 """

@@ -77,7 +77,10 @@ def _item_problems(comparison: Comparison, reader: Part, writer: Writer, path: s
             model = "OPEN_CONTENT_MODEL" if not written.parts else "PARTIALLY_OPEN_CONTENT_MODEL"
             kind = f"ITEM_ADDED_TO_{model}" if not written.parts else f"ITEM_ADDED_NOT_COVERED_BY_{model}"
             yield problem(
-                kind, where, "an item at this position may have been anything that the rest may be", place.node
+                kind,
+                where,
+                "an item at this position may have been written as any value that the schema of the other items allows",
+                place.node,
             )
         elif position >= read_count and place.node is False:
             yield problem(
@@ -87,7 +90,7 @@ def _item_problems(comparison: Comparison, reader: Part, writer: Writer, path: s
             yield problem(
                 "ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
                 where,
-                "the schema of the rest does not accept what may have been written at this position",
+                "the schema of the other items does not accept all values that may have been written at this position",
                 place.node,
             )
         else:
@@ -105,7 +108,7 @@ def _rest_problems(
     where = f"{path}/{'additionalItems' if has_positions else 'items'}"
     found = comparison.accept(rest, written, where)
     if found and has_positions and rest.node is False:
-        yield problem("ADDITIONAL_ITEMS_REMOVED", where, "more items may have been written; leave them allowed", False)
+        yield problem("ADDITIONAL_ITEMS_REMOVED", where, "more items may have been written; keep allowing them", False)
     elif found and has_positions and not written.parts:
         yield problem("ADDITIONAL_ITEMS_NARROWED", where, "more items of any kind may have been written", rest.node)
     else:
@@ -128,5 +131,5 @@ def _contains_problems(comparison: Comparison, reader: Part, writer: Writer, pat
             return
     if least > 0 or most is not None:
         yield problem(
-            "CONTAINS_CHANGED", f"{path}/contains", "contains is new or asks for more; leave it as it was", wanted.node
+            "CONTAINS_CHANGED", f"{path}/contains", "contains is new or stricter; keep the old one", wanted.node
         )

@@ -1,9 +1,9 @@
 """Whether one JSON Schema accepts every document that another one accepts, and if not, why.
 
-The reader's schema is split into conjuncts, and each must follow from what is known of a written document
+The reader's schema is split into conjuncts, and each must follow from the known conditions of a written document
 (`conjuncts`). Rules and their names are those of Confluent's registry, which differ from containment in two places: a
-property with a default may become required, and a oneOf may get another alternative, which is taken to be distinct from
-the ones before. Formats are annotations, and are not compared.
+property with a default may become required, and a oneOf may get another alternative, which is assumed to be disjoint
+from the existing ones. Formats are annotations, and are not compared.
 
 Undecidable cases are refused, so that "compatible" is reliable.
 """
@@ -185,7 +185,8 @@ class Comparison:
             problem(
                 kind,
                 f"{path}/{part.kind}",
-                f"what may have been written is accepted by no alternative of {part.kind}; keep or add one that does",
+                f"no alternative of {part.kind} accepts the values that may have been written; keep or add one "
+                "that does",
                 part.kind,
             )
         ]
@@ -334,7 +335,7 @@ def _is_a(value: Any, kind: str) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equality of JSON, in which true is not 1."""
+    """Equality of JSON values: true is not equal to 1."""
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 

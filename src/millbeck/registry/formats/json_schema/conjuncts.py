@@ -1,8 +1,8 @@
 """A schema as conjuncts: parts that must all hold, with references resolved and allOf split.
 
-A `Writer` is what is known of a document that was written: the conjuncts of one schema, or of several that all apply to
-the same value. A schema that occurs twice is one conjunct, so a chain of references that each double the next stays
-small.
+A `Writer` has the known conditions of a written document: the conjuncts of one schema, or of several that all apply to
+the same value. A schema that occurs twice is one conjunct, so a chain in which each schema refers to the next one twice
+stays small.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Writer:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether no document satisfies it."""
+        """Whether no document satisfies the conditions."""
         return any(part.kind == "never" for part in self.parts) or not self.types
 
     @cached_property
@@ -160,7 +160,7 @@ class Writer:
         return [part.words[name] for part in self.plains if name in part.words]
 
     def in_branch(self, branch: Place) -> Writer:
-        """The same with one branch of a choice instead of all choices."""
+        """The same conditions, with one alternative of a choice instead of the whole choice."""
         own = parts_of(self.documents, [branch])
         known = {part.key: part for part in (*self.plains, *own)}
         return Writer(self.documents, tuple(known.values()), self.kind)

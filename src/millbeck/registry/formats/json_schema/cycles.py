@@ -1,5 +1,4 @@
-"""Finds references that lead back to their origin without descending into the document, on which validators would not
-terminate.
+"""Finds cyclic references that never descend into the document; validators would not terminate on them.
 
 A schema applies others to the same value by ``$ref``, allOf, anyOf, oneOf, not, if, then, else and dependencies; a
 cycle of these alone is refused. A cycle through properties or items is a recursive schema, which is allowed.
@@ -25,7 +24,7 @@ def check_no_circle(documents: Documents) -> None:
 
 
 def _look(documents: Documents, start: Place, done: dict[str, None]) -> None:
-    """A depth-first search by a list of its own, since chains may be long."""
+    """A depth-first search with an explicit stack, since chains may be too long for recursion."""
     around: dict[str, None] = {}
     pending: list[tuple[Place, bool]] = [(start, True)]
     while pending:

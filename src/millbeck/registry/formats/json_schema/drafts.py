@@ -56,7 +56,8 @@ def metaschema(name: str) -> Draft | None:
 
 
 def draft_of(root: Node, *, is_new: bool) -> Draft:
-    """The draft of a schema. Raises `InvalidSchema` for an unknown one."""
+    """The draft of a schema. An unknown ``$schema`` means the default draft; in a new schema it raises
+    `InvalidSchema`."""
     name = root.get("$schema") if isinstance(root, dict) else None
     if name is None:
         return DEFAULT
@@ -72,7 +73,8 @@ def id_member(draft: Draft) -> str:
 
 
 def identifier(node: Node, draft: Draft) -> str | None:
-    """The ``$id`` of a schema; an old one that is only a fragment names a place, not a document."""
+    """The ``$id`` of a schema; None if it is only a fragment, as in old drafts, since that names a place and not a
+    document."""
     found = node.get(id_member(draft)) if isinstance(node, dict) else None
     return found if isinstance(found, str) and not found.startswith("#") else None
 

@@ -177,7 +177,7 @@ class _Objects:
             )
 
     def others(self) -> Iterator[Incompatibility]:
-        """Properties that neither schema names."""
+        """Compare the properties that neither schema names."""
         rest = self._reader.child("additionalProperties")
         where = f"{self._path}/additionalProperties"
         if rest is not None and not self._is_ignored(rest):
@@ -186,7 +186,7 @@ class _Objects:
                 yield problem(
                     "ADDITIONAL_PROPERTIES_REMOVED",
                     where,
-                    "other properties may have been written, and are refused; leave them allowed",
+                    "other properties may have been written, and are refused; keep allowing them",
                     False,
                 )
             elif found and not self._rest.parts:
@@ -253,7 +253,10 @@ class _Objects:
         if is_closed and all(self._comparison.accepts_value(wanted, name) for name in self._declared):
             return
         yield problem(
-            "PROPERTY_NAMES_CHANGED", where, "names that were allowed are refused; leave propertyNames", wanted.node
+            "PROPERTY_NAMES_CHANGED",
+            where,
+            "names that were allowed are refused; keep propertyNames unchanged",
+            wanted.node,
         )
 
     def dependencies(self) -> Iterator[Incompatibility]:
@@ -277,7 +280,7 @@ class _Objects:
                     yield problem(
                         "DEPENDENCY_SCHEMA_ADDED" if not together.parts else "DEPENDENCY_SCHEMA_CHANGED",
                         where,
-                        f"documents with {shown(name)} may not satisfy its dependency; leave it as it was",
+                        f"documents with {shown(name)} may not satisfy its dependency; keep it unchanged",
                         name,
                     )
 

@@ -78,7 +78,7 @@ def string_problems(reader: Part, writer: Writer, path: str) -> Iterator[Incompa
     written = writer.values("pattern")
     if isinstance(pattern, str) and pattern not in written:
         kind, was = ("PATTERN_CHANGED", f"was {shown(written[0])} and") if written else ("PATTERN_ADDED", "is new and")
-        yield problem(kind, f"{path}/pattern", f"the pattern {was} is {shown(pattern)}; leave it", pattern)
+        yield problem(kind, f"{path}/pattern", f"the pattern {was} is {shown(pattern)}; keep it unchanged", pattern)
 
 
 class _Bound(NamedTuple):
@@ -146,5 +146,5 @@ def _multiple_problems(reader: Part, writer: Writer, path: str) -> Iterator[Inco
 def _number(value: Any) -> Fraction | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    # The number as it was written: 0.1 is a tenth.
+    # The exact decimal number: 0.1 is a tenth.
     return Fraction(value) if isinstance(value, int) else Fraction(repr(value))

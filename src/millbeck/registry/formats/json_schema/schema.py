@@ -1,4 +1,4 @@
-"""The JSON Schema format: what is accepted, and the forms of a text.
+"""The JSON Schema format: parsing with limits, and the forms of a text.
 
 jsonschema-rs, configured to load nothing, checks the validity: it has the meta-schema of each draft, and compiles every
 pattern. A text is stored without spaces, its members in their order; the normal form also sorts them.
@@ -119,7 +119,7 @@ def _check_valid(documents: Documents) -> None:
     main = documents.main
     root = main.root
     if isinstance(root, dict) and "$schema" in root:
-        # Spelled as the library knows it: with http or https, with or without a fragment.
+        # In the library's spelling; schemas write it with http or https, with or without a fragment.
         root = {**root, "$schema": _metaschema_uri(main.draft)}
     try:
         VALIDATORS[main.draft].made(root, registry=registry_of(documents), base_uri=main.uri, offline=True)

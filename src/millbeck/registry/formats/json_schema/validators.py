@@ -1,4 +1,4 @@
-"""Validators of jsonschema-rs over the documents of a schema, which load nothing from anywhere."""
+"""Validators of jsonschema-rs for the documents of a schema; they never load other documents."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def registry_of(documents: Documents) -> Any:
 
 
 def validator_at(documents: Documents, place: Place) -> Any:
-    """A validator for one schema of the documents; raises what jsonschema-rs does."""
+    """Create a validator for one schema of the documents; raises the errors of jsonschema-rs."""
     return VALIDATORS[documents.main.draft].made(
         {"$ref": place.location}, registry=registry_of(documents), base_uri=f"{BASE}.one", offline=True
     )

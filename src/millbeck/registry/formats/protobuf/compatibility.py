@@ -1,9 +1,9 @@
-"""Whether one Protobuf schema reads what another has written: by field numbers and by how types are on the wire.
+"""Whether one Protobuf schema reads what another has written: by field numbers and by the wire encoding of types.
 
 The rules are those that Protobuf documents for updating a message type, and the names of what breaks them are those of
-Confluent's registry. Removing a message is refused, since records name their message by its place in the schema that
-wrote them, and so is another package, which renames every message. One rule is this registry's own: a number or name
-that the writer has reserved is not taken again (`RESERVED_FIELD_USED`).
+Confluent's registry. Removing a message is refused, since records identify their message by its index in the writer's
+schema. Changing the package is refused, since it renames every message. One rule is this registry's own: a number or
+name that the writer has reserved must not be used again (`RESERVED_FIELD_USED`).
 
 Pairs of messages are compared once each, from a list of pairs still to compare, so recursive types end.
 """
@@ -130,8 +130,8 @@ class _Comparison:
             yield self._problem(
                 "RESERVED_FIELD_USED",
                 where,
-                f"the field {new.name} = {new.number} of the {self._roles.reader} schema has a number or name that "
-                f"the {self._roles.writer} schema reserves; take another",
+                f"the field {new.name} = {new.number} of the {self._roles.reader} schema has a number or name "
+                f"that the {self._roles.writer} schema reserves; choose another one",
                 new.name,
             )
 
@@ -150,8 +150,8 @@ class _Comparison:
             yield self._problem(
                 "FIELD_NUMERIC_LABEL_CHANGED",
                 where,
-                f"the field {new.name} is {_label(new)} in the {self._roles.reader} schema and {_label(old)} in the "
-                f"{self._roles.writer} one; numbers that are repeated are written otherwise than single ones",
+                f"the field {new.name} is {_label(new)} in the {self._roles.reader} schema and {_label(old)} in "
+                f"the {self._roles.writer} one; repeated numbers are encoded differently from single ones",
                 _label(old),
             )
 
@@ -187,7 +187,8 @@ class _Comparison:
         return found is not None and found.is_map_entry
 
     def _oneofs(self, reader: Message, writer: Message, path: str) -> Iterator[Incompatibility]:
-        """At most one field of a oneof is kept by a reader, so fields that were independent must not meet in one."""
+        """Compare oneofs: a reader keeps at most one field of a oneof, so independent fields must not be moved into the
+        same one."""
         for name, members in reader.oneofs.items():
             known = [writer.fields[each.number] for each in members if each.number in writer.fields]
             sources = {each.oneof or f"\0{each.number}": None for each in known}

@@ -1,7 +1,7 @@
-"""The compiled files of a schema: a pool of their own, and the messages with their fields by number.
+"""The compiled files of a schema, in their own descriptor pool, and the messages with their fields by number.
 
-Extensions count as fields of the message that they extend, as on the wire. Features of editions are resolved by the
-pool: whether a field is required, and whether a message is delimited, is asked of it.
+Extensions count as fields of the message they extend, as on the wire. The pool resolves editions features: it says
+whether a field is required and whether a message is delimited.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Field:
     name: str
     kind: str
     type_name: str
-    """The full name of its message or enum; empty for others."""
+    """The full name of the field's message or enum; empty for other types."""
     is_repeated: bool
     is_required: bool
     is_map: bool
     oneof: str | None
-    """The oneof that has it; None also for that of a lone optional field."""
+    """The name of the field's oneof; None also for the synthetic oneof of a proto3 optional field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Message:
     full_name: str
     fields: dict[int, Field]
     reserved_ranges: list[tuple[int, int]]
-    """Each with its end, which is not part of it."""
+    """The reserved ranges, as start and exclusive end."""
     reserved_names: list[str]
     is_map_entry: bool
 

@@ -1,7 +1,7 @@
-"""Options as a .proto has them: ``deprecated = true``, ``(confluent.field_meta) = { doc: "x" }``.
+"""Options in the syntax of a .proto: ``deprecated = true``, ``(confluent.field_meta) = { doc: "x" }``.
 
 An extension is known only to the pool of the files that define it, so options are read again with a class of that pool.
-Features are written one by one, since a .proto must not set them as a whole.
+Features are written one by one, since a .proto cannot set them all at once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Descriptors as a .proto.
 
 Names of types are full, so the text means the same wherever it is compiled. The normal form also sorts what has no
-order: imports, options, fields and values by number, ranges. Messages stay in their order, which records refer to.
+order: imports, options, fields and values by number, ranges. Messages keep their order, because records refer to it.
 Comments are not in descriptors.
 """
 
@@ -37,7 +37,7 @@ _EDITIONS: Final = "editions"
 
 
 def printed(file: FileDescriptorProto, pool: DescriptorPool, *, is_normal: bool) -> str:
-    """The text of a file whose extensions the pool knows."""
+    """The text of a file; ``pool`` has its extensions."""
     return "\n".join(_Printer(file, pool, is_normal=is_normal).lines()) + "\n"
 
 
@@ -173,7 +173,7 @@ class _Printer:
             yield f"{indent}extensions {_range(each.start, each.end - 1, _FIELD_MAX)}{options};"
 
     def _reserved(self, ranges: Any, names: Any, maximum: int, beyond: int, indent: str) -> Iterator[str]:
-        """``beyond`` is 1 where the end of a range is not part of it."""
+        """The lines of reserved ranges and names; ``beyond`` is 1 if the end of a range is exclusive, else 0."""
         found = [(each.start, each.end - beyond) for each in ranges]
         if found:
             shown = [
@@ -214,7 +214,7 @@ class _Printer:
 
 
 def _range(start: int, end: int, maximum: int) -> str:
-    """``end`` is part of it."""
+    """The text of a range whose ``end`` is inclusive."""
     if start == end:
         return str(start)
     return f"{start} to {'max' if end == maximum else end}"
@@ -229,6 +229,6 @@ def _default(field: FieldDescriptorProto) -> str:
 
 
 def _camel(name: str) -> str:
-    """The name in JSON that a field has by itself."""
+    """The default JSON name of a field."""
     head, *parts = name.split("_")
     return head + "".join(part[:1].upper() + part[1:] for part in parts)

@@ -1,6 +1,6 @@
-"""The Protobuf format: a .proto, or the base64 of a FileDescriptorProto, which is what some clients send.
+"""The Protobuf format: a .proto, or the base64 of a FileDescriptorProto, as some clients send it.
 
-A .proto is kept as it was sent. Base64 is kept as the .proto that says the same.
+A .proto is stored as it was sent. A descriptor in base64 is stored as the equivalent .proto.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class ProtobufFormat:
             raise InvalidSchema(f"Invalid schema: {error}") from None
 
     def _as_proto(self, text: str, imports: list[tuple[str, str]]) -> str:
-        """The text itself, or what a descriptor in base64 says."""
+        """The text as a .proto: a descriptor in base64 is converted, any other text is unchanged."""
         if len(text) > self._limits.text_length_max or not BASE64_TEXT.match(text):
             return text
         file = FileDescriptorProto()
@@ -93,6 +93,6 @@ class ProtobufFormat:
         return printed(file, self._pool_for(file, imports), is_normal=False)
 
     def _pool_for(self, file: FileDescriptorProto, imports: list[tuple[str, str]]) -> DescriptorPool:
-        """A pool that knows the extensions that options of the file may use."""
+        """A descriptor pool with the extensions that the options of the file may use."""
         named = "".join(f'import "{name}";\n' for name in file.dependency)
         return ProtoFiles.of_set(compiled(f'syntax = "proto3";\n{named}', imports, self._limits)).pool
