@@ -148,7 +148,7 @@ class BrokerLifecycle:
         """Handle a heartbeat; raises `StaleBrokerEpoch` if the broker's process is not the registered one."""
         tracker = self._active_tracker()
         broker = broker_changes.check_broker_epoch(image, request.broker_id, request.broker_epoch)
-        # Directories first: who is let in must not be given what it has just lost.
+        # Directories first: an unfenced broker must not become leader of replicas that it has just lost.
         records = yield from self._directory_records(image, broker, request)
         image = yield from broker_changes.after(image, records)
         broker = image.cluster.brokers[broker.broker_id]

@@ -172,7 +172,7 @@ class ConfigurationControl:
         if image.features.tracks_eligible_leaders:
             eligible_leaders.check_option(resource, changes)
             follow_ups = eligible_leaders.records_for_option(image, resource, changes)
-        # A broker's options are written even when they stay the same: that makes brokers read files anew (KAFKA-14136).
+        # A broker's options are written even if they are unchanged: that makes brokers reload files (KAFKA-14136).
         options: list[MetadataRecord] = [
             ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=text)
             for name, text in changes.items()

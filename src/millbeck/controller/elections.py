@@ -146,7 +146,7 @@ def _elect_one(
 def _elected_or_passed_over(
     elections: ElectionContext, rules: ConfigRules, placed: TopicPartitionRegistration, election: ElectionMode
 ) -> PartitionChangeRecord | None:
-    """As `_elected`; a failure is skipped, so that the other elections go on."""
+    """As `_elected`, but a failed election is skipped, so that the other elections still take place."""
     entity = ("election", placed.topic.name, placed.partition_id)
     return rules.isolation.run(entity, partial(_elected, elections, placed, election))
 

@@ -3,8 +3,8 @@
 A decision is a function of the latest appended image and a request. It returns records and the response, and changes
 only the in-memory state of heartbeats; one that raises an `ApiError` changes nothing. The first record gets the offset
 ``image.offset + 1``. The driver appends the records, builds the next image from them, and sends the response when they
-are committed; later decisions are based on that image. Each area has a module of its own; this class holds what they
-share and is the interface for the server. Authorization is done by the request handlers.
+are committed; later decisions are based on that image. Each area has a separate module; this class holds their common
+state and is the interface for the server. Authorization is done by the request handlers.
 
 The active controller also performs periodic tasks. While the controller is active, the driver waits until
 `next_task_ms`, calls `task_begun` and submits `periodic_task`, again at once while that returns True.
@@ -273,7 +273,7 @@ class Controller:
         return self._periodic_tasks.next_ms(image, now_ms)
 
     def task_begun(self, *, now_ms: int) -> None:
-        """The next periodic task is being submitted; it is decided later, in order."""
+        """Called when the next periodic task is submitted; it is decided later, in order."""
         self._periodic_tasks.begun(now_ms)
 
     def periodic_task(self, image: MetadataImage, *, now_ms: int) -> Steps[Result[bool]]:
@@ -281,7 +281,7 @@ class Controller:
         return self._periodic_tasks.step(image, now_ms)
 
     def task_failed(self, error: Exception, *, now_ms: int) -> None:
-        """The records of the last `periodic_task` could not be written completely."""
+        """Called when the records of the last `periodic_task` could not be written completely."""
         self._periodic_tasks.not_written(error, now_ms)
 
     @property

@@ -101,7 +101,7 @@ def register_broker(
 
 
 def unregister_broker(image: MetadataImage, rules: ConfigRules, broker_id: int) -> Steps[Result[None]]:
-    """Remove a broker's registration; a running broker learns of it from its next heartbeat."""
+    """Remove a broker's registration; a running broker learns this from the response to its next heartbeat."""
     broker = image.cluster.broker(broker_id)
     if broker is None:
         raise BrokerIdNotRegistered(f"Broker ID {broker_id} is not currently registered")

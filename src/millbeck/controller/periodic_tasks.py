@@ -73,7 +73,7 @@ class PeriodicTasks:
         return self._expected_ms
 
     def begun(self, now_ms: int) -> None:
-        """The driver has submitted a step; `step` is called later, after earlier decisions.
+        """Called when the driver submits a step; `step` is called later, after earlier decisions.
 
         Only the delay up to now counts as time in which the controller was not running. While `step` is queued,
         heartbeats arrive and count, so a failed broker must not get that time as well.
@@ -112,7 +112,8 @@ class PeriodicTasks:
         return Result(response=False)
 
     def not_written(self, error: Exception, now_ms: int) -> None:
-        """The records of the last step could not be written completely: other tasks are tried first."""
+        """Called when the records of the last step could not be written completely: other tasks are then tried
+        first."""
         self._rules.isolation.failed(("periodic task", self._doing), error)
         self._waiting_ms[self._doing] = now_ms + RETRY_MS
 

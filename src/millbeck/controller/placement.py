@@ -109,7 +109,7 @@ class _Placer:
 
 
 def _host(broker: BrokerRegistration) -> str:
-    """The broker's host; a broker without an address counts as a host of its own."""
+    """The broker's host; each broker without an address counts as a separate host."""
     return broker.endpoints[0].host if broker.endpoints else f"broker {broker.broker_id}"
 
 

@@ -1,8 +1,8 @@
-"""Policies: code of a deployment that refuses topics and configs which Kafka's own rules would allow.
+"""Policies: plugins that refuse topics and configs which Kafka's own rules would allow.
 
 A policy is named by ``create.topic.policy.class.name`` or ``alter.config.policy.class.name``. It raises
-`PolicyViolation`, whose message the client gets. Any other exception of it refuses as well, and is reported: a policy
-that fails must neither let everything through nor stop the controller.
+`PolicyViolation`, whose message the client gets. Any other exception refuses the change as well, and is reported: a
+policy that fails must neither allow everything nor stop the controller.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TopicRequest:
 
 class CreateTopicPolicy(Protocol):
     def validate(self, topic: TopicRequest) -> None:
-        """Raise `PolicyViolation` to refuse the topic. It runs on the event loop: it must not wait for anything."""
+        """Raise `PolicyViolation` to refuse the topic. It runs on the event loop, so it must not block."""
 
 
 class AlterConfigPolicy(Protocol):
@@ -50,7 +50,7 @@ class AlterConfigPolicy(Protocol):
 
 
 class Policies:
-    """The policies of a controller, with what their failures lead to."""
+    """The policies of a controller; their unexpected exceptions are reported and refuse the change."""
 
     def __init__(
         self,
@@ -59,19 +59,19 @@ class Policies:
         *,
         on_failure: Callable[[str, Exception], None] = lambda setting, error: None,
     ) -> None:
-        """``on_failure`` gets the setting that names a policy, and its unexpected exception."""
+        """``on_failure`` gets the setting of a policy, and the policy's unexpected exception."""
         self._create_topic = create_topic
         self._alter_config = alter_config
         self._on_failure = on_failure
 
     def check_topic(self, topic: TopicRequest) -> None:
-        """Raises `PolicyViolation`."""
+        """Check a new topic. Raises `PolicyViolation`."""
         policy = self._create_topic
         if policy is not None:
             self._ask("create.topic.policy.class.name", lambda: policy.validate(topic))
 
     def check_configs(self, resource_type: str, name: str, configs: Mapping[str, str | None]) -> None:
-        """Raises `PolicyViolation`."""
+        """Check changed configs of a resource. Raises `PolicyViolation`."""
         policy = self._alter_config
         if policy is not None:
             self._ask("alter.config.policy.class.name", lambda: policy.validate(resource_type, name, configs))

@@ -43,7 +43,7 @@ def alter_partition_reassignments(
 ) -> Steps[Result[AlterPartitionReassignmentsResponse]]:
     """Start or refuse each reassignment separately; those that are valid start in one batch."""
     elections = ElectionContext(image, rules)
-    # A partition that is named twice gets what was said last.
+    # If a partition is listed twice, the last entry applies.
     records: dict[tuple[str, int], MetadataRecord] = {}
     responses: list[ReassignableTopicResponse] = []
     for asked in request.topics:

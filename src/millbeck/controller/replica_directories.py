@@ -81,7 +81,7 @@ def _assigned(
     if not broker.has_online(directory):
         change.isr = tuple(member for member in partition.isr if member != broker_id)
     if directory == LOST_DIRECTORY or not broker.has_online(partition.directory(broker_id)):
-        # A broker says so of one log alone when that is damaged: it may not have all that is committed. Nor may one
-        # that is out of a directory that is gone: it was made anew, and there is nothing in it.
+        # A broker reports a single log as lost when it is damaged: it may lack committed records. So may a replica
+        # whose directory failed: it was created again, empty, in another directory.
         change.unclean_shutdown = broker_id
     return change.build(topic_id, index)

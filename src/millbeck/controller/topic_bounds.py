@@ -1,6 +1,7 @@
-"""The ready policy for new topics, ``TopicBounds``: names by a pattern, enough replicas, partitions within bounds.
+"""The built-in policy for new topics, ``TopicBounds``: a pattern for names, a minimum of replicas, bounds for the
+partition count.
 
-Topics of the cluster itself are exempt: it could not work without them.
+Internal topics are exempt, because the cluster needs them.
 """
 
 from __future__ import annotations

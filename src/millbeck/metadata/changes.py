@@ -54,7 +54,7 @@ class Change:
 def changes_of(
     before: MetadataImage, records: Iterable[MetadataRecord], is_secret: Callable[[int, str], bool]
 ) -> Iterator[Change]:
-    """The changes that records make to an image. ``is_secret`` takes the type of a config resource and the config."""
+    """The changes that records make to an image. ``is_secret`` gets the resource type and the name of a config."""
     created: dict[bytes, str] = {}
     for record in records:
         match record:

@@ -40,7 +40,7 @@ _OTHER_FORM: Final = re.compile(
 _OPTIONS: Final = (
     (
         re.compile("UNSUPPORTED_DATA_SOURCE_SAVE_MODE"),
-        'a log is only ever appended to: write with mode("append")',
+        'a log can only be appended to: write with mode("append")',
     ),
     (
         re.compile("does not support Update mode"),

@@ -203,7 +203,7 @@ def check_known(given: Iterable[str]) -> None:
 def _names(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
-        raise InvalidOption("the option subscribe names no topic")
+        raise InvalidOption("the option subscribe contains no topic")
     return names
 
 
@@ -215,7 +215,7 @@ def _assignment(text: str) -> dict[str, tuple[int, ...]]:
             raise InvalidOption('the option assign must be JSON like {"orders":[0,1]}')
         assigned[topic] = tuple(sorted(set(partitions)))
     if not assigned:
-        raise InvalidOption("the option assign names no partition")
+        raise InvalidOption("the option assign contains no partition")
     return assigned
 
 

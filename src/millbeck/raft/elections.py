@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 BACKOFF_MS_FIRST = 50
 PRE_VOTE_AGAIN_MS = 50
-"""Delay before a voter that refused a pre-vote is asked again."""
+"""Delay before a pre-vote is requested again from a voter that refused it."""
 
 
 # Candidates.
@@ -138,7 +138,7 @@ def on_vote_response(machine: QuorumMachine, node_id: int, ask: VoteRequest, rep
     election.unreachable.pop(node_id, None)
     is_granted = election.granted[node_id] = reply.is_granted and reply.error_code == NO_ERROR
     if election.is_pre_vote and not is_granted:
-        # A voter that still hears from the leader will soon time out as well: ask it again.
+        # A voter that still has contact to the leader will soon time out as well: ask it again.
         pending.due_ms = machine.now_ms + PRE_VOTE_AGAIN_MS
     else:
         del election.requests[node_id]

@@ -214,7 +214,7 @@ def _cut(machine: QuorumMachine, diverging: EpochEnd) -> None:
 
 
 def fetch_again(machine: QuorumMachine) -> None:
-    """The log was truncated and is on disk: the next fetch shows whether it matches the leader's."""
+    """Fetch again after a durable truncation: the response shows whether the log matches the leader's."""
     role = machine.role_state
     if isinstance(role, Following):
         role.is_flushing = machine.log.flushed_offset < machine.log.end_offset

@@ -77,7 +77,7 @@ def _first_values(machine: QuorumMachine, grants: tuple[int, ...]) -> tuple[Lead
 
 
 def _follow_voters(machine: QuorumMachine, role: Leading) -> None:
-    """The voter set changed: announce the epoch to new voters, forget removed ones."""
+    """After a change of the voter set, announce the epoch to new voters and forget removed ones."""
     voters = machine.history.latest
     for voter in voters.voters:
         if voter.node_id != machine.node_id and voter.node_id not in role.announcements:
@@ -149,7 +149,7 @@ def _note_fetch(machine: QuorumMachine, role: Leading, ask: FetchRequest, *, is_
     if progress is None:
         return
     if is_prefix:
-        # A replica that was truncated, or lost records it had acknowledged, has no more than its fetch offset.
+        # A replica that was truncated, or lost acknowledged records, has only the records below its fetch offset.
         progress.end_offset = ask.offset
         end_offset = machine.log.end_offset
         if ask.offset >= end_offset:
@@ -182,7 +182,8 @@ def _note_alive(machine: QuorumMachine, role: Leading, replica: ReplicaKey) -> R
 
 
 def _forget_replaced(role: Leading, voters: VoterSet, replica: ReplicaKey) -> None:
-    """A static voter restarted with another directory: its acknowledgements for the old one no longer count."""
+    """Forget the progress of a static voter that restarted with another directory: acknowledgements for the old one no
+    longer count."""
     voter = voters.get(replica.node_id)
     if voter is not None and voter.directory_id == ZERO_UUID:
         for key in list(role.progress):

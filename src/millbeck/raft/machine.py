@@ -177,7 +177,7 @@ class QuorumMachine:
         self.bootstrap = options.bootstrap
         self.auto_join = options.auto_join
         self.below = below
-        # Without its file a voter cannot know whom it voted for: it must not vote before it has seen a leader that
+        # Without quorum-state a voter does not know its vote: it must not vote before it has seen a leader that
         # others elected. If the log is empty as well, the node is new.
         self.lost_its_vote = state is None and log.end_offset > 0
         self.state = state or QuorumState(current_voters=history.latest.ids)

@@ -226,7 +226,7 @@ def on_time(machine: QuorumMachine, role: Leading) -> None:
 
 
 def abandon(machine: QuorumMachine, role: Leading) -> None:
-    """This node is no longer leader: fail the pending change so that the client asks the new leader."""
+    """Fail the pending change because this node is no longer leader, so that the client asks the new leader."""
     if role.change is not None:
         _end(machine, role, NOT_LEADER)
 

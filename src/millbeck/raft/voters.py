@@ -150,7 +150,7 @@ class VoterHistory:
             self._sets.append((offset, VoterSet.of(value.voters)))
 
     def truncated(self, end_offset: int) -> None:
-        """The log was truncated to ``end_offset``: remove sets from there on."""
+        """Remove the sets from ``end_offset`` on, because the log was truncated there."""
         self._sets[1:] = [entry for entry in self._sets[1:] if entry[0] < end_offset]
         self._versions[1:] = [entry for entry in self._versions[1:] if entry[0] < end_offset]
 
@@ -170,7 +170,7 @@ class VoterHistory:
         ]
 
     def restart(self, end_offset: int, voters: VoterSet, kraft_version: int) -> None:
-        """A snapshot that ends at ``end_offset`` replaced the whole log."""
+        """Start again with the voters of a snapshot that ends at ``end_offset`` and replaced the whole log."""
         self._sets = [(end_offset - 1, voters)]
         self._versions = [(end_offset - 1, kraft_version)]
 

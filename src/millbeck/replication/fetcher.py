@@ -213,7 +213,7 @@ class Fetcher:
             self._unflushed.pop(key, None)
 
     def resume(self, step: FetchEffect, error: ApiError | None = None) -> None:
-        """A step has finished or failed; fetch the partition again, after a backoff if it failed."""
+        """Fetch the partition again after a step has finished; after a backoff if the step failed."""
         key = _key(step.partition)
         followed = self._followed.get(key)
         if followed is None or followed.step is not step:
@@ -333,7 +333,7 @@ class Fetcher:
     # Responses.
 
     def failed(self) -> None:
-        """The request failed or its response was unreadable: the next request begins a new session."""
+        """Handle a failed request or an unreadable response: the next request begins a new session."""
         self._session_id = NO_SESSION
         self._session_epoch = 0
         for followed in self._followed.values():

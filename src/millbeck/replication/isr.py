@@ -71,7 +71,7 @@ class Follower:
 
     @property
     def has_fetched_since_removal(self) -> bool:
-        """Whether it has fetched since it was removed from the ISR, including an idle session's fetch."""
+        """Whether the follower has fetched since it was removed from the ISR; fetches of an idle session count."""
         return self.stale_epoch is None or (self.session is not None and self.session.epoch != self.stale_epoch)
 
     def leaves(self) -> None:
@@ -107,7 +107,7 @@ class IsrMember(NamedTuple):
 
 
 class IsrProposal:
-    """An ISR that the controller is asked to commit, provided that the partition epoch is unchanged."""
+    """An ISR proposed to the controller, which commits it only if the partition epoch is unchanged."""
 
     __slots__ = ("grows", "isr", "leader_epoch", "members", "partition_epoch")
 
@@ -213,7 +213,7 @@ class IsrState:
         self.pending = None
 
     def withdraw(self) -> None:
-        """The pending proposal has failed."""
+        """Drop the pending proposal, which has failed."""
         self.maximal = self.isr
         self.pending = None
 

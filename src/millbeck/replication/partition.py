@@ -247,7 +247,8 @@ class Partition(PartitionAppends):
         self._notified_end_offset = log.end_offset
 
     def flushed(self) -> None:
-        """A flush has finished, or the log went offline: the high watermark may advance, or waiting appends fail."""
+        """Called when a flush has finished or the log went offline: the high watermark may advance, or waiting appends
+        fail."""
         self._event_batch.add_high_watermark(self)
         if self.on_flushed is not None:
             on_flushed, self.on_flushed = self.on_flushed, None
@@ -317,7 +318,7 @@ class Partition(PartitionAppends):
             self.isr_changes.propose(self, replicas.propose(isr, self.leader_epoch, self.partition_epoch))
 
     def on_alter_partition_response(self, proposal: IsrProposal, isr: tuple[int, ...], partition_epoch: int) -> None:
-        """The controller's response to a proposal: it has committed ``isr`` at ``partition_epoch``.
+        """Handle the controller's response to a proposal: it has committed ``isr`` at ``partition_epoch``.
 
         An ISR without a present member is ignored here and applied when the metadata log has it. The metadata log then
         also has every change of ``min.insync.replicas`` that the controller knew of: with a higher one the removed
@@ -335,7 +336,7 @@ class Partition(PartitionAppends):
         self.maybe_expand_isr()
 
     def on_alter_partition_error(self, proposal: IsrProposal) -> None:
-        """The controller has rejected the proposal; the metadata log will have its newer state."""
+        """Handle a rejected proposal: the newer state of the controller follows with the metadata log."""
         if self.replicas is not None and self.replicas.pending is proposal:
             self.replicas.withdraw()
             self._event_batch.add_high_watermark(self)

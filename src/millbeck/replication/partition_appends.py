@@ -253,7 +253,7 @@ class PartitionAppends:
         return failure
 
     def _wait(self, append: DelayedAppend) -> None:
-        """Insert in offset order; only a duplicate is not the last."""
+        """Insert an append in offset order; only a duplicate's place is not the end."""
         waiting = self._waiting_for_all
         index = len(waiting)
         while index and waiting[index - 1].next_offset > append.next_offset:

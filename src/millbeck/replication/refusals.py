@@ -51,5 +51,5 @@ class RejectedBatches:
         return known[2] if 0 < ((base_sequence - known[1]) & _SEQUENCE_MASK) < _AHEAD_MAX else None
 
     def forget(self, producer_id: int) -> None:
-        """A batch of the producer was accepted: forget the rejected one."""
+        """Forget the producer's rejected batch, because a batch of it was accepted."""
         self._by_producer.pop(producer_id, None)

@@ -1,7 +1,7 @@
 """Selection of the replica that a consumer should read from (KIP-392).
 
-``replica.selector.class`` names a selector by Kafka's class name, in short or in full, or one of a deployment's own.
-Only the leader selects, and only among in-sync replicas that have the requested offset.
+``replica.selector.class`` names a selector by Kafka's class name, short or in full, or a plugin. Only the leader
+selects, and only among in-sync replicas that have the requested offset.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ class ReplicaSelector(Protocol):
 
 
 class RackAwareSelector:
-    """Prefers the leader if it is in the consumer's rack, else the replica there with the highest end, then least
-    lag.
-    """
+    """Prefers the leader if it is in the consumer's rack, otherwise the replica in the rack with the highest end
+    offset, then the least lag."""
 
     def select(self, rack: str, replicas: Sequence[ReplicaView]) -> ReplicaView | None:
         near = [replica for replica in replicas if rack and replica.rack == rack]
@@ -43,7 +42,8 @@ class RackAwareSelector:
 
 
 class GuardedSelector:
-    """A deployment's own selector; where it fails, or chooses what was not offered, consumers read from the leader."""
+    """Guards a plugin's selector: if it fails, or chooses a replica that was not offered, consumers read from the
+    leader."""
 
     def __init__(self, selector: ReplicaSelector, on_failure: Callable[[Exception], None]) -> None:
         self._selector = selector
@@ -63,8 +63,8 @@ class GuardedSelector:
 def make_replica_selector(
     name: str | None, load: Callable[[str], ReplicaSelector], on_failure: Callable[[Exception], None]
 ) -> ReplicaSelector | None:
-    """The selector, or None where consumers read from the leader. ``load`` finds a deployment's own, and raises
-    `InvalidConfig`; ``on_failure`` gets its exceptions."""
+    """The selector; None if consumers always read from the leader. ``load`` loads a plugin and raises `InvalidConfig`;
+    ``on_failure`` gets the plugin's exceptions."""
     if not name or name in (LEADER_SELECTOR, LEADER_SELECTOR.removeprefix(_PACKAGE)):
         return None
     if name in (RACK_AWARE_SELECTOR, RACK_AWARE_SELECTOR.removeprefix(_PACKAGE)):

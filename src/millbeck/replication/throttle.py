@@ -24,7 +24,7 @@ def is_listed(entries: Sequence[str], partition_index: int, broker_id: int) -> b
 
 
 class Throttle:
-    """Measures a byte rate and compares it with ``rate``, which may change at any time."""
+    """Measures a byte rate and compares it with ``rate``, which may be changed at any time."""
 
     __slots__ = ("_now_ms", "_rate", "_samples", "_total", "_window_count", "_window_ms")
 

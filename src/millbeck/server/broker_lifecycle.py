@@ -197,7 +197,7 @@ class BrokerLifecycleManager:
         """Wait until the controller has unfenced this broker, so that clients use it."""
         await self._let_in.wait()
 
-    # being heard
+    # heartbeats
 
     @property
     def is_fenced(self) -> bool:
@@ -212,7 +212,7 @@ class BrokerLifecycleManager:
             if self.state is BrokerLifecycleState.LEAVING:
                 pause_s = LEAVE_POLL_SECONDS
             elif self.state is BrokerLifecycleState.REGISTERED and is_heard:
-                # Let in as soon as what it waits for has been replayed.
+                # Ask often, to be unfenced as soon as this broker has replayed its registration.
                 pause_s = min(LEAVE_POLL_SECONDS, self._options.broker_heartbeat_interval_ms / 1000)
             else:
                 pause_s = self._options.broker_heartbeat_interval_ms / 1000
@@ -248,7 +248,7 @@ class BrokerLifecycleManager:
                 return False
             self._look_at_untold()
             if request.want_shut_down:
-                # For a whole session nobody could take anything over, as when all nodes stop at once.
+                # No controller answered for a whole session, as when all nodes stop: nothing can be handed over.
                 log.info("broker %d stops without handing over its partitions: %s", self._node_id, error)
                 self._may_end.set()
             else:
@@ -267,12 +267,12 @@ class BrokerLifecycleManager:
     def _look_at_untold(self) -> None:
         since_s = self._untold_since_s
         if since_s is not None and self._environment.clock.monotonic() - since_s >= self._untold_s_max:
-            log.critical("no controller could be told that a log directory is lost (log.dir.failure.timeout.ms)")
+            log.critical("no controller could be informed of a lost log directory within log.dir.failure.timeout.ms")
             self._on_untold()
 
     def _heard(self, answer: BrokerHeartbeatResponse) -> None:
         if answer.is_fenced and not self._is_fenced and self.state is BrokerLifecycleState.RUNNING:
-            log.warning("the controller has fenced broker %d: it was not heard of in time", self._node_id)
+            log.warning("the controller has fenced broker %d: no heartbeat arrived in time", self._node_id)
         self._is_fenced = answer.is_fenced
         if not answer.is_fenced and self.state is BrokerLifecycleState.REGISTERED:
             self.state = BrokerLifecycleState.RUNNING

@@ -210,7 +210,7 @@ class Node:
         if isinstance(authorizer, StandardAuthorizer):
             early_names = [name for name in controller_names if name in config.early_listeners]
         if not quorum_is_alone:
-            # The other voters need this one for an election, and this one needs to be told the leader.
+            # The other voters need this one for an election, and this one must learn who is the leader.
             self.listening.open(early_names)
         await self.broker.quorum.start()
         self.listening.open(early_names)

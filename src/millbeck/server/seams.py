@@ -29,5 +29,5 @@ def load_seam(group: str, setting: str, name: str, settings: Mapping[str, str], 
     except Exception as error:
         raise InvalidConfig(f"{setting}: {name} cannot be loaded: {type(error).__name__}: {error}") from error
     if not callable(getattr(made, method, None)):
-        raise InvalidConfig(f"{setting}: what {name} makes has no method {method}")
+        raise InvalidConfig(f"{setting}: the plugin {name} has no method {method}")
     return made

@@ -80,7 +80,7 @@ def settings_of(member: SimNode, everybody: list[SimNode], *, voters_in_log: boo
         "log.flush.offset.checkpoint.interval.ms": "1000",
         "replica.high.watermark.checkpoint.interval.ms": "700",
         "log.retention.check.interval.ms": "3000",
-        # Who falls behind must load a snapshot, unless a plan says otherwise.
+        # A replica that falls behind must load a snapshot, unless a plan sets this option.
         "metadata.max.retention.bytes": "0",
     }
 

@@ -33,10 +33,10 @@ class _NoLogHome:
         raise OSError(reason)
 
     def went_offline(self, log: LogState) -> None:
-        """Not needed: the caller sees it in the result of `RepairJob.run`."""
+        """Do nothing: the caller gets the result of `RepairJob.run`."""
 
     def wants_flush(self, log: LogState) -> None:
-        """Not needed: the log is closed at once."""
+        """Do nothing: the log is closed at once."""
 
     def raising_job(self, log: LogState) -> Callable[[], None] | None:
         return None

@@ -1,9 +1,9 @@
 """One entry of ``log.dirs``: its logs and the checkpoint files they share.
 
-The directory is locked while in use (``.lock``). The clean-shutdown marker is read and removed at once, before
-anything is written, and is written again only when every log was closed cleanly. Checkpoints of recovery points and
-log start offsets are replaced as a whole. An entry on disk is never higher than is true of the log that has that name
-now, which is why creating and truncating a log may rewrite the checkpoints first.
+The directory is locked while in use (``.lock``). The clean-shutdown marker is read and removed at once, before anything
+is written, and is written again only when every log was closed cleanly. Checkpoints of recovery points and log start
+offsets are replaced as a whole. An entry on disk is never higher than the actual offset of the log that has that name
+now; so creating or truncating a log may rewrite the checkpoints first.
 
 A failure after which the disk cannot be trusted (a failed sync, a write that could not be rolled back) takes all logs
 of the directory offline; ``on_failure`` tells the node.
@@ -349,9 +349,8 @@ class LogDirectory:
         return None if is_secure else self._checkpoint_job()
 
     def _limit_of(self, key: TopicPartition, log: LogState) -> int:
-        """The highest offset the checkpoints may have for a log: below its end offset while it is about to be
-        truncated.
-        """
+        """The highest offset that the checkpoints may have for a log: below its end offset while it is about to be
+        truncated."""
         limit, end = self._cutting.get(key, (0, None))
         if end is not None and end == _end_of(log):
             return limit
@@ -490,12 +489,12 @@ class LogDirectory:
             self._on_failure(reason)
 
     def check_present(self, is_present: bool) -> None:
-        """Take the directory offline when its ``meta_path`` is not there any more; raises `KafkaStorageError` then.
+        """Take the directory offline if its ``meta_path`` no longer exists; raises `KafkaStorageError` in that case.
 
-        Files that are open go on working when a disk is unmounted, and new ones would be created on the disk below.
+        When a disk is unmounted, open files still work, and new files would be created on the disk below.
         """
         if self.meta is not None and not is_present:
-            self.failed(f"{self.meta_path} is gone: the disk was unmounted, or the directory moved or removed")
+            self.failed(f"{self.meta_path} no longer exists: the disk was unmounted, or the directory moved or removed")
             self._check_online()
 
     def _check_online(self) -> None:

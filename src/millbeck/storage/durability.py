@@ -33,7 +33,7 @@ class FlushState:
     """Flush state of one log, which passes itself in every call.
 
     It holds no reference to the log: that would be a reference cycle, and the logs of deleted topics would stay in
-    memory until the garbage collector runs, or for good where it is disabled.
+    memory until the garbage collector runs, or forever if it is disabled.
     """
 
     __slots__ = (
@@ -77,7 +77,8 @@ class FlushState:
         self._directory_version += 1
 
     def truncated_file(self, log: LogState) -> None:
-        """The active file was cut, or files that were not durable yet were removed: sync before any write."""
+        """Require a sync before the next write, because the active file was cut, or files that were not durable yet
+        were removed."""
         self._cut_version += 1
         self._directory_version += 1
         log.must_settle = True
@@ -94,7 +95,7 @@ class FlushState:
         self._directory_version += 1
 
     def note_recovered(self, snapshots: dict[int, bytes]) -> None:
-        """Recovery has rebuilt these snapshots and the leader epochs, and may have removed files."""
+        """Record that recovery has rebuilt these snapshots and the leader epochs, and may have removed files."""
         self._unsaved_snapshots.update(snapshots)
         self._saved_epoch_version = -1
         self._directory_version += 1

@@ -51,7 +51,7 @@ class CachedFile:
             self._cache.close(self)
 
     def retire(self) -> None:
-        """The file is no longer part of its log: close it as soon as it has no leases."""
+        """Close the file as soon as it has no leases, because it is no longer part of its log."""
         self.is_retired = True
         if not self.leases:
             self._cache.close(self)

@@ -21,9 +21,8 @@ class IndexCache:
         self.size_bytes = 0
 
     def remember(self, segment: Segment) -> None:
-        """Count the indexes of ``segment``, which it has loaded or may drop from now on, and drop others' above the
-        limit.
-        """
+        """Count the indexes of ``segment``, which have been loaded or may be dropped from now on; above the limit, drop
+        those of other segments."""
         self.forget(segment)
         size = segment.index_memory_bytes
         self._sizes[segment] = size

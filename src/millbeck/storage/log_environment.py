@@ -17,19 +17,20 @@ class LogHome(Protocol):
     """The interface of a log to its log directory."""
 
     def securing_job(self, log: LogState, offset: int) -> Callable[[], None] | None:
-        """The job that raises the recovery point on disk to at least ``offset``; the log's own must have reached it.
+        """The job that raises the recovery point on disk to at least ``offset``, which the log's recovery point must
+        have reached.
 
-        None when it is there already. The job syncs and raises OSError.
+        None when it is that high already. The job syncs and raises OSError.
         """
 
     def failed(self, reason: str) -> None:
         """Take the whole directory offline after a failure that makes the disk untrustworthy."""
 
     def went_offline(self, log: LogState) -> None:
-        """The log has gone offline."""
+        """Called when the log has gone offline."""
 
     def wants_flush(self, log: LogState) -> None:
-        """The log accepts no more writes until it is flushed (`Log.must_settle`)."""
+        """Called when the log accepts no more writes until it is flushed (`Log.must_settle`)."""
 
     def raising_job(self, log: LogState) -> Callable[[], None] | None:
         """The job that makes the log start offset durable before segments below it are deleted.

@@ -10,8 +10,8 @@ event loop:
 1. `target` returns the offset below which segments are removed. The state of their producers is kept in the snapshot
    at that offset; a flush makes it durable, and the recovery point passes the segments (`needs_flush_before`; usually a
    roll has requested it).
-2. `detach` removes them from the log, so that no reader finds them any more. It removes only what is durable, so that
-   on a full disk, where a flush may have no space, at least that is freed.
+2. `detach` removes them from the log, so that no reader finds them any more. It removes only durable segments: on a
+   full disk, where a flush may lack space, at least these are freed.
 3. The directory's checkpoints are written with the new start (`LogHome.raising_job`): files that come back after a
    crash would look like a log with a gap if recovery began before them.
 4. `rename_detached` renames the files to ``.deleted``; a `FileDeletion` unlinks them after ``file.delete.delay.ms``. A

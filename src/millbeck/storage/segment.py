@@ -266,7 +266,7 @@ class Segment:
         return saves
 
     def indexes_saved(self) -> None:
-        """The index files of this sealed segment are on disk: the indexes in memory may be dropped from now on."""
+        """Allow the indexes in memory to be dropped, because the index files of this sealed segment are on disk."""
         self.has_unsaved_indexes = False
         self._remember_indexes()
 
@@ -408,9 +408,8 @@ class Segment:
         return max_timestamp > self.roll_timestamp
 
     def shrink(self, size: int, end_offset: int) -> None:
-        """The active segment's file was truncated to ``size``: remove every batch from ``end_offset`` on from the
-        indexes.
-        """
+        """Remove every batch from ``end_offset`` on from the indexes, because the active segment's file was truncated
+        to ``size``."""
         assert self.has_unsaved_indexes, "their files must go first"
         offset_index, time_index = self.offset_index(), self.time_index()
         offset_index.truncate_to(end_offset)

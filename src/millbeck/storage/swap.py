@@ -10,8 +10,8 @@ The steps, and the reason for their order (any part of what is not synced may be
    since a new segment may lack a tombstone whose older records are still in an older segment.
 3. On the event loop, without yielding, the old files are renamed to ``.deleted`` and the new segments, still with their
    ``.swap`` names, replace them in memory. A reader of an old file has a lease and continues. A thread syncs the
-   directory: the new files may get their final names only when no old name can come back after a crash, or they would
-   be beside old ones that overlap them.
+   directory: the new files may get their final names only when no old name can come back after a crash; otherwise new
+   and old files with overlapping offsets could exist together.
 4. On the event loop the ``.swap`` suffix is removed; a thread syncs once more, and the old files are deleted later.
 
 Recovery takes a gap below the recovery point for corruption, and compaction leaves gaps. So before the swap begins the

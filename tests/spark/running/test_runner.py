@@ -120,7 +120,7 @@ def test_a_bad_record_is_not_tried_again(spark: SparkSession, log: LiveLog, make
     Skips(directory.path).add([SkippedRecord(source, 0, 0)])
     directory.write_status(process=NOBODY)
     _, said, _ = _run(file, log, tmp_path)
-    assert f"leaves out, as told: {source}:0:0" in said
+    assert f"skipping records: {source}:0:0" in said
     assert log.values(target) == [b'{"n":7}']
     assert Lags().of(directory.status()) == 0
     # It was not this process that supervised it.

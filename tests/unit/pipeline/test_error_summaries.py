@@ -56,7 +56,7 @@ def test_a_bad_record_says_where_it_is_and_what_to_do() -> None:
 def test_modes_that_a_sink_cannot_have_are_told_with_what_to_do() -> None:
     mode = "[UNSUPPORTED_DATA_SOURCE_SAVE_MODE] The data source cannot be written in the Ignore mode. SQLSTATE: 0A000"
     found = explained(RuntimeError(mode))
-    assert (type(found), str(found)) == (InvalidOption, 'a log is only ever appended to: write with mode("append")')
+    assert (type(found), str(found)) == (InvalidOption, 'a log can only be appended to: write with mode("append")')
     found = explained(RuntimeError(QUERY + "requirement failed: millbeck does not support Update mode." + AFTER))
     assert type(found) is InvalidOption
     assert "each_batch.to_log(options)" in str(found)

@@ -93,10 +93,10 @@ def test_numbers_and_durations() -> None:
 REFUSED: dict[str, tuple[dict[str, str], bool, str]] = {
     "nothing to read": ({}, True, "one of the options subscribe"),
     "two ways": ({"subscribe": "a", "assign": '{"a":[0]}'}, True, "subscribe and assign"),
-    "no topic": ({"subscribe": " , "}, True, "names no topic"),
+    "no topic": ({"subscribe": " , "}, True, "contains no topic"),
     "assign is a list": ({"assign": "[1]"}, True, "JSON object"),
     "assign names no number": ({"assign": '{"a":["0"]}'}, True, "assign must be JSON like"),
-    "assign is empty": ({"assign": "{}"}, True, "names no partition"),
+    "assign is empty": ({"assign": "{}"}, True, "contains no partition"),
     "no JSON": ({"subscribe": "a", "startingOffsets": "first"}, True, "startingOffsets is not JSON"),
     "below the earliest": ({"subscribe": "a", "startingOffsets": '{"a":{"0":-3}}'}, True, "startingOffsets has"),
     "offsets as a list": ({"subscribe": "a", "startingOffsets": '{"a":[1]}'}, True, "JSON like"),

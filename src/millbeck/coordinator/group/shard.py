@@ -263,7 +263,7 @@ class GroupShard:
         return replace(result, on_committed=committed)
 
     def _downgraded(self, group_id: str, now_ms: int) -> None:
-        """A group was downgraded to a classic group: rebalance it so that its members rejoin."""
+        """Rebalance a group that was downgraded to a classic group, so that its members rejoin."""
         group = self._groups.get(group_id)
         if isinstance(group, ClassicGroup) and group.state is GroupState.STABLE:
             self._rebalancer.resume(group, now_ms)
@@ -305,7 +305,7 @@ class GroupShard:
     def leave(self, request: LeaveGroupRequest, version: int, now_ms: int) -> Result[GroupRecord, LeaveGroupResponse]:
         """Handle LeaveGroup. Before version 3 there is one member, and its error is the top-level error.
 
-        Raises `UnknownMemberId` for a group that does not exist: an answer that waits for no commit.
+        Raises `UnknownMemberId` for a group that does not exist, so that this response need not wait for a commit.
         """
         if request.group_id == "":
             raise errors.InvalidGroupId()

@@ -67,7 +67,7 @@ class Loader:
             yield True
 
     def _look_ahead(self, batches: Iterable[Buffer]) -> Iterator[bool]:
-        """Mark records that later ones supersede. Malformed records are left for the replay to report."""
+        """Mark records that are superseded by later ones. Malformed records are left for the replay to report."""
         from millbeck.records.native.compaction import gather  # not imported on nodes without groups
 
         latest: dict[bytes, int] = {}

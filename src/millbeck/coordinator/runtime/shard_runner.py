@@ -192,7 +192,7 @@ class ShardRunner(Generic[S, R]):
         commit_timeout_ms: int,
         isolation: Isolation | None = None,
     ) -> None:
-        """``isolation`` records errors that concern one entity of the shard, while the others go on."""
+        """``isolation`` records errors that concern one entity of the shard and do not affect the others."""
         self._appender = appender
         self._scheduler = scheduler
         self._commit_timeout_ms = commit_timeout_ms
@@ -214,7 +214,8 @@ class ShardRunner(Generic[S, R]):
 
     @property
     def failure_count(self) -> int:
-        """Number of background operations (timers, sweeps) that failed for one entity while the others went on."""
+        """The number of background operations (timers, sweeps) that failed for one entity without affecting the
+        others."""
         return self._isolation.failure_count
 
     def unavailable(self) -> ApiError:
@@ -434,7 +435,7 @@ class ShardRunner(Generic[S, R]):
                 self._unload(ShardState.FAILED, errors.CoordinatorNotAvailable())
 
     def write_failed(self, offset: int, error: ApiError, now_ms: int) -> None:
-        """The log lost all records from ``offset`` on: revert the state to that offset."""
+        """Revert the state to ``offset``, because the log has lost all records from there on."""
         if self.state is not ShardState.ACTIVE or offset >= self.written_offset:
             return
         if offset < self.loaded_offset:
@@ -464,12 +465,12 @@ class ShardRunner(Generic[S, R]):
     # Lifecycle
 
     def reached(self, offset: int, high_watermark: int) -> None:
-        """The loader is about to replay from ``offset``: take a snapshot at the high watermark."""
+        """Called before the loader replays from ``offset``: take a snapshot at the high watermark."""
         if offset >= high_watermark and not self._registry.offsets:
             self._registry.snapshot(high_watermark)
 
     def loaded(self, *, end_offset: int, high_watermark: int, now_ms: int) -> None:
-        """Every record below ``end_offset`` was replayed: accept operations."""
+        """Accept operations, because every record below ``end_offset`` was replayed."""
         assert self.state is ShardState.LOADING, self.state
         self.written_offset = self.loaded_offset = end_offset
         self.committed_offset = min(high_watermark, end_offset)
@@ -483,7 +484,7 @@ class ShardRunner(Generic[S, R]):
         self.state = ShardState.FAILED
 
     def close(self) -> None:
-        """This broker no longer leads the partition: complete all pending requests with NOT_COORDINATOR."""
+        """Complete all pending requests with NOT_COORDINATOR, because this broker no longer leads the partition."""
         if self.state is not ShardState.CLOSED:
             self._unload(ShardState.CLOSED, errors.NotCoordinator())
 

@@ -180,8 +180,8 @@ class TransactionShard:
     ) -> Mapping[TopicPartition, int]:
         """Verify that partitions are part of the open transaction as of an offset; returns error codes.
 
-        A read of what is committed, so that it waits for nothing; raises `ConcurrentTransactions` if the answer
-        depends on what is not.
+        It reads committed state, so it need not wait; raises `ConcurrentTransactions` if the result depends on
+        uncommitted state.
         """
 
         def verify(known: Transaction | None) -> Mapping[TopicPartition, int] | ApiError:
@@ -301,5 +301,5 @@ def _writable(known: Transaction | None, producer_id: int, producer_epoch: int) 
     if known.status.is_prepared:
         raise ConcurrentTransactions
     if known.is_kept:
-        raise InvalidTxnState("the transaction is kept in order to be ended: partitions cannot be added to it")
+        raise InvalidTxnState("the transaction is kept only to be ended: partitions cannot be added to it")
     return known

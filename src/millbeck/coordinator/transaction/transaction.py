@@ -168,7 +168,8 @@ class Transaction:
     def prepared(
         self, *, is_committed: bool, client_version: int, next_producer_id: int = NO_PRODUCER_ID, now_ms: int
     ) -> Transaction:
-        """The prepared state a client asked for. ``next_producer_id`` is the new id if the epochs are exhausted."""
+        """The prepared state that a client requested. ``next_producer_id`` is the new id if the epochs are
+        exhausted."""
         if self.is_kept:
             return self._kept_and_prepared(is_committed, client_version, next_producer_id, now_ms)
         is_bumped = client_version >= EPOCH_BUMP_VERSION

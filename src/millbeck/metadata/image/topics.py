@@ -71,8 +71,8 @@ class PartitionRegistration:
         )
 
     def changed(self, record: PartitionChangeRecord) -> PartitionRegistration:
-        """Return the partition after a change. A record with a leader bumps the leader epoch, any change the partition
-        epoch."""
+        """Return the partition after a change. A record with a leader bumps the leader epoch; every change bumps the
+        partition epoch."""
         replicas = self.replicas if record.replicas is None else tuple(record.replicas)
         directories = self.directories if record.directories is None else tuple(record.directories)
         names_leader = record.leader != NO_LEADER_CHANGE

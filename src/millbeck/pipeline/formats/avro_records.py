@@ -122,7 +122,7 @@ def branches(union: list[Any]) -> list[Any]:
             found[next(place for place, other in enumerate(found) if other in pair)] = pair[1]
     families = [family(branch) for branch in found]
     if len(set(families)) < len(families):
-        raise SchemaError(f"the schema has a union whose members cannot be told apart: {json.dumps(union)[:200]}")
+        raise SchemaError(f"the schema has a union whose members cannot be distinguished: {json.dumps(union)[:200]}")
     return found
 
 

@@ -196,7 +196,7 @@ class Runner:
         spark = spark_session(settings.name, master=settings.master, settings=settings.spark)
         skipped = Skips(self._directory.path).read()
         if skipped:
-            self._report(f"leaves out, as told: {', '.join(map(str, skipped))}")
+            self._report(f"skipping records: {', '.join(map(str, skipped))}")
         topology = build_topology(self._definition, spark, skipped)
         self._directory.write_status(topics=list(topology.sources))
         trigger: dict[str, Any] = {"availableNow": True} if self._once else {"processingTime": settings.trigger}

@@ -43,7 +43,7 @@ def check_serde(given: Any, where: str) -> None:
     for part, value in given.items():
         if part != "format" and part not in _ALLOWED[name]:
             allowed = ", ".join(_ALLOWED[name]) or "nothing else"
-            raise DefinitionError(f"{where}: the format {name} has no {part!r}; there is {allowed}")
+            raise DefinitionError(f"{where}: the format {name} has no {part!r}; expected {allowed}")
         if not isinstance(value, str):
             raise DefinitionError(f"{where}: {part} must be a text, not {value!r}")
     needs = () if name in _PLAIN else ("schema",) if name == "json" else ("schema", "registry")

@@ -56,7 +56,7 @@ class Supervisor:
                 self._pass_on(signal.SIGTERM)
             code = self._await_child()
             if code is None and self._stops.is_set():
-                # The child was told to stop before it had installed its handlers.
+                # The child got the stop signal before it had installed its handlers.
                 self._directory.write_status(state="stopped")
                 code = 0
             if code is not None:

@@ -235,7 +235,7 @@ class Stream:
         """Write to a topic, or to the one that a function of the record returns, which must be one of ``topics``."""
         if isinstance(topic, str):
             if topics:
-                raise TopologyError("to: topics= are those that a function of the record chooses from")
+                raise TopologyError("to: topics= needs a function of the record that chooses one of them")
             self.topology.write(self.records, [topic], None, key=key, value=value)
             return
         if not topics:

@@ -119,7 +119,7 @@ def check_formatted(environment: Environment, config: NodeConfig) -> str:
     found = {directory: meta for directory, meta in read.items() if meta is not None}
     for directory in read:
         if directory not in found and found:
-            # Most likely a disk that is not mounted: what is formatted now would hide the data on it.
+            # Most likely its disk is not mounted: a directory formatted now would hide the data on it.
             raise NotFormatted(
                 f"{directory} is not formatted, but {next(iter(found))} is: if its disk is not mounted, mount it; if "
                 "it is new, run `millbeck storage format --ignore-formatted` with this configuration first"

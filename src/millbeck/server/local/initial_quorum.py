@@ -121,7 +121,7 @@ def check_quorum_flags(config: NodeConfig, flags: Sequence[str], controllers: Se
         raise ValueError(f"{' and '.join(flags)} are mutually exclusive")
     if not flags:
         if config.is_controller and config.quorum.bootstrap_servers and not config.voters:
-            # Without a flag it would become a quorum of its own, whatever the bootstrap servers.
+            # Without a flag this node would become a quorum by itself, whatever the bootstrap servers are.
             raise ValueError(
                 "controller.quorum.bootstrap.servers is set and controller.quorum.voters is not: choose one of "
                 "--standalone, --initial-controllers and --no-initial-controllers"

@@ -79,7 +79,7 @@ class MetadataLogWriter:
             for _, _, view in record_batch.split(effect.records, partial_tail=True):
                 changes += voter_changes_of(view)
         except (CorruptMessage, UnexpectedAppendOffset) as error:
-            # What came is not what follows this log: fetch it again.
+            # The batches do not continue this log: fetch again.
             logger.warning("the batches from the quorum leader cannot be appended: %s", error)
         appended = tuple(change for change in changes if before <= change[0] < self.log.end_offset)
         self.ensure_flush()

@@ -201,7 +201,7 @@ class QuorumDriver:
         self._is_stopped = False
         self._logged_fault = ""
 
-    # What it is.
+    # State.
 
     @property
     def image(self) -> MetadataImage:
@@ -298,7 +298,7 @@ class QuorumDriver:
         for offset, value in opened.voter_changes:
             history.appended(offset, value)
         if self.log.end_offset == 0:
-            # A vote in a directory whose own name is not durable would be no vote.
+            # A vote in a directory whose name is not durable could be lost.
             await run_off_loop(self.environment.threads, files.sync_directory, parent_of(directory))
         return QuorumMachine(
             key=ReplicaKey(self.node_id, settings.directory_id),
@@ -393,7 +393,7 @@ class QuorumDriver:
             if not future.done():
                 future.set_exception(error)
 
-    # Asking the quorum.
+    # Requests to the quorum.
 
     def describe(self) -> QuorumDescription | None:
         """Describe the quorum if this node is its leader; None on every other node."""
@@ -664,7 +664,7 @@ class QuorumDriver:
                     effect.state,
                 )
             case AppendControl():
-                # A decision counts on the offsets that follow the image it is made on.
+                # A decision relies on the offsets that follow the image it is based on.
                 async with self.deciding:
                     self._append_control(effect)
             case AppendFetched():
@@ -704,7 +704,7 @@ class QuorumDriver:
 
     def _send(self, effect: SendRequest) -> None:
         if self._peers is None:
-            # A node that is alone never gets here, and starts faster without it.
+            # Imported late: a single node never gets here and starts faster without it.
             from millbeck.server.metadata.raft_peers import RaftClient
 
             self._peers = RaftClient(self.environment, self.settings, node_id=self.node_id, spawn=self._spawn)

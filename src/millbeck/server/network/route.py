@@ -187,7 +187,7 @@ class Handler:
         self.min_version = route.min_version
         self.max_version = route.max_version
         self.statistics = statistics
-        # Produce and fetch come by the hundred thousand per second: only a sample of them is timed.
+        # There may be a hundred thousand produce and fetch requests per second: only a sample of them is timed.
         self.timed_every = TIMED_EVERY if route.reads_frames else 1
         self.until_timed = 0
         self.decoders: dict[int, Callable[..., tuple[Any, int]]] = {}

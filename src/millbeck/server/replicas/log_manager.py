@@ -218,7 +218,7 @@ class LogManager(LogUpkeep):
                     self._failed_creations[key] = directory
                 raise
             except KafkaStorageError:
-                # It is gone, which was not known before: perhaps there is another one.
+                # It no longer exists, which was not known before: another directory may be usable.
                 if directory.offline_reason is None:
                     raise
 

@@ -36,7 +36,7 @@ async def check_tls_settings(
             continue
         if not may(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
             continue
-        # AlterConfigs replaces everything, the incremental request changes what is there.
+        # AlterConfigs replaces all configs, IncrementalAlterConfigs changes the existing ones.
         dynamic = dict(tls.dynamic) if isinstance(request, IncrementalAlterConfigsRequest) else {}
         for config in resource.configs:
             operation = getattr(config, "config_operation", _SET)

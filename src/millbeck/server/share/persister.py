@@ -120,7 +120,7 @@ class Persister:
     async def _send(self, place: tuple[int, int, str], found: list[PersisterRequest]) -> None:
         node_id, kind_index, group_id = place
         kind = _KINDS[kind_index]
-        # What waited for the request before this one may be too late by now.
+        # Operations that waited for the previous request may have exceeded their deadline by now.
         for late in [each for each in found if self._is_late(each)]:
             found.remove(late)
             late.reply.fail(CoordinatorNotAvailable(f"broker {node_id} does not answer"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 
-# Older changes reach the platter by themselves, as the kernel's writeback does: this bounds the memory of a run.
+# Older changes become durable by themselves, as by the kernel's writeback: this bounds the memory of a run.
 _PENDING_COUNT_MAX = 4096
 
 

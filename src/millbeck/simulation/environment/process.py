@@ -13,7 +13,7 @@ from typing import Any
 
 PROCESS: contextvars.ContextVar[Process | None] = contextvars.ContextVar("simulated_process", default=None)
 
-# The context of what happens outside every process: the wire, the disk, the clock.
+# The context of callbacks outside every process: network, disk and clock.
 KERNEL = contextvars.Context()
 
 _TASKS_BEFORE_SWEEP = 64

@@ -125,7 +125,7 @@ class SimTransport(transports.Transport):
         """Receive bytes as the kernel does."""
         if self._is_lost or not self.process.is_alive:
             if kind is TcpSegment.DATA:
-                # Nobody has this connection any more.
+                # No process owns this connection any more.
                 self._send(TcpSegment.RESET)
             return
         if kind is TcpSegment.RESET:
@@ -170,7 +170,7 @@ class SimTransport(transports.Transport):
             data = b"".join(pieces)
         protocol = self._protocol
         if isinstance(protocol, asyncio.BufferedProtocol):
-            # Released before the protocol hears of it, as recv_into does: the protocol may resize its buffer.
+            # Released before the protocol is called, as recv_into does: the protocol may resize its buffer.
             with memoryview(protocol.get_buffer(-1)) as buffer:
                 size = min(len(buffer), len(data))
                 buffer[:size] = data[:size]

@@ -107,7 +107,7 @@ class World:
             # What they were about to await is never begun.
             warnings.simplefilter("ignore", RuntimeWarning)
             _lay_to_rest(self._killed_tasks)
-            # Some have begun something new with their last words.
+            # Some have scheduled new work while they were closed.
             _lay_to_rest(asyncio.all_tasks(self.loop))
             self._killed_tasks.clear()
         self.loop.close()
@@ -214,5 +214,5 @@ def _lay_to_rest(tasks: Iterable[asyncio.Task[Any]]) -> None:
         try:
             task.get_coro().close()
         except BaseException:
-            # The last words of a process that no longer exists.
+            # Output of a process that no longer exists.
             continue

@@ -105,7 +105,7 @@ class FaultInjector:
         if self._undos.pop(number, None) is not None:
             undo()
 
-    # Whom it meets.
+    # Selecting the target.
 
     def _member(self, fault: Fault) -> SimNode:
         members = self._cluster.members
@@ -123,7 +123,7 @@ class FaultInjector:
         names = [each.name for each in self._cluster.members if each is not member]
         return [*names, HARNESS] if fault.value < 0.5 else names
 
-    # What is done.
+    # Injecting the fault.
 
     async def _begin(self, fault: Fault) -> Undo | None:
         """Inject the fault; returns its repair, or None when it did not apply."""

@@ -60,7 +60,7 @@ async def break_node(
     await asyncio.sleep(0.5 + dice.random() * 4)
     if not machine.is_running:
         cluster.start(member)
-    # The next fault must not find two nodes that lack what was acknowledged.
+    # At the next fault no two nodes may lack acknowledged records.
     await wait_in_sync(cluster, topics)
 
 

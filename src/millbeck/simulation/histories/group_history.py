@@ -70,7 +70,7 @@ class GroupHistory:
         self._overlaps: list[DoubleOwnership] = []
         self._acknowledged: dict[Place, int] = {}
 
-    # Told by members
+    # Reports of members
 
     def granted(self, member_id: str, places: Iterable[Place]) -> None:
         """Record that a response has assigned these partitions to the member."""

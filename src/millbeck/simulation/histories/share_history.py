@@ -37,7 +37,7 @@ class RecordFacts:
     """The time at which the fetch of the delivery was sent, and the delivery count."""
     accepted_by: list[str] = field(default_factory=list)
     may_be_final: bool = False
-    """Whether a member has rejected it, confirmed or not, or this was the last delivery."""
+    """Whether a member has acknowledged it with a final type, confirmed or not, or this was the last delivery."""
     final_s: float | None = None
     """The time at which a member first knew that the record is final."""
     is_rejected: bool = False

@@ -43,7 +43,7 @@ def two_votes_in_one_epoch(patch: Patch) -> None:
 
     def on_vote_asked(machine: QuorumMachine, token: int, ask: VoteRequest) -> None:
         if not ask.is_pre_vote and ask.epoch == machine.epoch and isinstance(machine.role_state, Unattached | Election):
-            # It has forgotten whom it voted for.
+            # The replica does not remember its vote.
             machine.state = _without_vote(machine) if machine.voted != NOBODY else machine.state
         before(machine, token, ask)
 

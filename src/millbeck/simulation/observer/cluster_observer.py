@@ -115,7 +115,7 @@ class ClusterObserver:
         node = self._cluster.nodes.get(member.name)
         return self._cluster.machine(member).is_running and node is not None and node.broker_epoch == epoch
 
-    # What the harness tells.
+    # Called by the harness.
 
     def ended_unclean(self, member: SimNode) -> None:
         """Record that the node's process was killed: its next registration must not rely on its previous state."""

@@ -40,7 +40,7 @@ class MetadataFacts:
         self._offsets: deque[int] = deque()
         data.newest_image = lambda: self.newest
 
-    # What clients ask for and hear.
+    # Confirmations to clients.
 
     def setting_confirmed(self, group: str) -> None:
         """A client received confirmation of a setting for a group; settings are never removed."""
@@ -54,7 +54,7 @@ class MetadataFacts:
             if not image.configs.of_group(group):
                 self.findings.broken("R10", node, CLUSTER, image.offset, f"a confirmed setting of {group} is missing")
 
-    # What nodes publish.
+    # Published images.
 
     def published(self, node: str, before: MetadataImage | None, image: MetadataImage) -> None:
         if before is not None and image.offset < before.offset:

@@ -198,7 +198,7 @@ class ReplicaChecker:
         if known != self._process_name:
             self._broken("D3", -1, f"leads epoch {epoch}, which {known} leads or led")
         if facts.newest_leader is not None and epoch < facts.newest_leader[0]:
-            # It hears late of its election, and need not have what others have committed since.
+            # It learns of its election late, and need not have the records that others have committed since.
             return
         facts.newest_leader = (epoch, self._node_id)
         if not self._shadow.has_committed(facts.lineage.committed_end):

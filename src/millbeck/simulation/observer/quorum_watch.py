@@ -34,7 +34,7 @@ class QuorumFacts:
         """The process that leads, by epoch."""
         self.votes: dict[tuple[int, bytes, int], ReplicaKey] = {}
         self.shadows: dict[int, ShadowLog] = {}
-        """The facts by node id."""
+        """The shadow logs of the members by node id."""
 
     @property
     def election_count(self) -> int:
@@ -160,7 +160,7 @@ class QuorumMemberChecker:
             self._broken("R1", -1, f"leads epoch {epoch}, which {known} leads or led")
         lineage = facts.lineage
         if epoch < max(facts.leaders):
-            # It counts its votes late, and need not have what a later leader has committed since.
+            # It counts its votes late, and need not have the records that a later leader has committed since.
             return
         if not self._shadow.has_committed(lineage.committed_end):
             self._broken(

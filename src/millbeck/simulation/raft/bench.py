@@ -127,7 +127,7 @@ class BenchMember:
             self.log.append(entry)
         return self.step(LogAppended(end_offset=self.log.end_offset))
 
-    # What tests do again and again.
+    # Steps shared by the tests.
 
     def start(self) -> list[Effect]:
         return self.step(ProcessStarted())

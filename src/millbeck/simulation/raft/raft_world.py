@@ -170,7 +170,7 @@ class RaftWorld:
             if sender.incarnation == incarnation and sender in self.replicas:
                 sender.deliver(ResponseReceived(node_id=node_id, ask=ask, reply=reply))
 
-    # What happens.
+    # Steps and faults.
 
     def run(self, duration_ms: int) -> None:
         """Run all steps and faults of the seed; raises `RaftViolation`."""

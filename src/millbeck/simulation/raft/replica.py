@@ -86,7 +86,7 @@ class Replica:
     def endpoint(self) -> VoterEndpoint:
         return VoterEndpoint(name="CONTROLLER", host="sim", port=self.key.node_id)
 
-    # Living and dying.
+    # Start and crash.
 
     def start(self) -> None:
         self.incarnation += 1
@@ -332,7 +332,7 @@ class Replica:
         self._part_bytes = 0
         self.log.start_over(snapshot)
         self.world.snapshot_count += 1
-        # What a snapshot stands for was committed when it was made.
+        # All records in a snapshot were committed when it was created.
         self.high_watermark = max(self.high_watermark, key.end_offset)
         self._events.appendleft(
             SnapshotInstalled(end_offset=key.end_offset, kraft_version=snapshot.kraft_version, voters=snapshot.voters)

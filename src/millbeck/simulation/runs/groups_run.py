@@ -164,7 +164,7 @@ class GroupsRun:
                 del self._members[member.member_id]
             await asyncio.sleep(self._dice.random() * 2)
 
-    # Harm
+    # Faults
 
     async def _inject_faults(self, admin: Admin) -> None:
         dice = stream(self.plan.seed, "groups faults")

@@ -107,7 +107,7 @@ class GuaranteeRun:
         while not self._is_whole():
             self.cluster.start_all()
             await asyncio.sleep(0.1)
-        # What was acknowledged by the leader alone is still on its way to the others.
+        # Records acknowledged by the leader alone are not copied to the others yet.
         await asyncio.sleep(SETTLE_SECONDS)
         self.history.record_final_read("0", await HistoryReader(clients, self.history, "final", 0).read_all())
 

@@ -182,7 +182,7 @@ class IsolationRun:
             )
             yield
 
-    # What is to be done for the good ones
+    # Checks of the good entities
 
     async def _check_coordinators(self, number: int) -> None:
         names = self.plan.names(number)
@@ -213,7 +213,7 @@ class IsolationRun:
         bad, silent = self._dice.sample(self.cluster.brokers, 2)
         self._bad_broker = bad.number
         self.cluster.machine(bad).crash()
-        # It is the one that has been silent for longest from here on.
+        # From here on it is the broker without heartbeats for the longest time.
         await asyncio.sleep(SESSION_SECONDS * 1.5)
         self.cluster.machine(silent).crash()
         await self._within(

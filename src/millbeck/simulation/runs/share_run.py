@@ -220,13 +220,13 @@ class ShareRun:
             try:
                 await member.live()
             except ApiError:
-                # The program ends with what it cannot mend, and another begins.
+                # The member ends with an error that it cannot handle, and another one joins.
                 pass
             finally:
                 del self._members[number]
             await asyncio.sleep(self._dice.random())
 
-    # Harm
+    # Faults
 
     async def _inject_faults(self) -> None:
         dice = stream(self.plan.seed, "share faults")
@@ -240,7 +240,7 @@ class ShareRun:
         leader = self.cluster.leader_of(topic, 0)
         return leader if leader is not None else dice.choice(self.cluster.members)
 
-    # Looking on
+    # Observing
 
     async def _watch_starts(self, admin: Admin) -> None:
         while True:

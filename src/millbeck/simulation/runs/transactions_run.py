@@ -222,11 +222,11 @@ class TransactionsRun:
                 cluster.world.network.partition([member.name], others)
                 await asyncio.sleep(self._dice.uniform(0.5, 4.0))
                 cluster.world.network.heal()
-        # Everybody in sync again, so that the next fault loses nothing that was promised.
+        # All replicas must be in sync again, so that the next fault loses no acknowledged record.
         await self._until(self._is_whole, SETTLE_SECONDS, "all replicas are in sync")
 
     def _start(self, member: SimNode) -> None:
-        # What it was before is not to be taken for what it is.
+        # Remove the previous process, so that it is not taken for the new one.
         self.cluster.nodes.pop(member.name, None)
         self.cluster.start(member)
 
@@ -260,7 +260,7 @@ class TransactionsRun:
             self._start_all()
             await asyncio.sleep(POLL_SECONDS)
 
-    # what is looked at all along
+    # continuous checks
 
     async def _watch(self) -> None:
         while True:

@@ -117,7 +117,7 @@ class TwoPhaseWorker:
                 await asyncio.sleep(self._dice.uniform(0.0, THINK_SECONDS_MAX))
                 self._ledger.decide(self._index, owner, position, state)
                 if self._dice.random() < STOP_CHANCE:
-                    # Decided, and nobody tells the brokers until the next life.
+                    # The decision is made, but the brokers get it only from the next worker.
                     await asyncio.sleep(self._dice.uniform(0.0, HOLD_SECONDS_MAX))
                     return False
                 await producer.commit_transaction(PATIENCE_S)

@@ -124,13 +124,13 @@ class WithoutController:
         for node_id in dead:
             self._cluster.kill(node_id)
         findings: dict[str, ResponseTimes] = {}
-        # What cannot be committed may hold up, until it fails, requests about the same partition of a coordinator.
+        # Until it fails, a request that cannot be committed may delay others for the same coordinator partition.
         for asked in (local_requests(known), remote_requests(known)):
             findings |= {each.name: each for each in await asyncio.gather(*map(self._find, asked))}
         await self._use_up_producer_ids()
         last = RequestCase(name="InitProducerId, no ids left", request=InitProducerIdRequest(None), version=4)
         findings[last.name] = await self._find(last)
-        # What was asked for first may be forgotten by now.
+        # The topics requested first may have been dropped from the queue by now.
         await self._ask(self._survivor, metadata("wanted"), 6)
         await self._ask(self._survivor, coordinators_of(SHARE, SHARE_KEY), 6)
         await asyncio.sleep(LATER_S)
@@ -227,7 +227,7 @@ class WithoutController:
         await self._until(look)
         return found[:count]
 
-    # How it is asked
+    # Sending requests
 
     async def _use_up_producer_ids(self) -> None:
         """Use up the producer ids of the survivor's block."""

@@ -148,7 +148,7 @@ class _Compaction:
         try:
             return self._files.size(stem + INDEX_SUFFIX), self._files.size(stem + TIME_INDEX_SUFFIX)
         except FileNotFoundError:
-            # The size of its indexes is unknown: the source gets a segment of its own.
+            # The size of its indexes is unknown: the source gets a separate segment.
             return self._job.index_size_max, self._job.index_size_max
 
     def _open_by_name(self, source: SourceSegment) -> SourceFile:

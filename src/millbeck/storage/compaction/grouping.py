@@ -19,7 +19,7 @@ def group(
     index_size_max: int,
     index_sizes: Callable[[SourceSegment], tuple[int, int]],
 ) -> list[list[SourceSegment]]:
-    """Groups of neighbouring sources, in order; a source that exceeds a limit by itself is a group of its own.
+    """Groups of neighbouring sources, in order; a source that exceeds a limit by itself forms a group alone.
 
     ``index_sizes`` returns the sizes of a source's offset index and time index.
     """

@@ -1,4 +1,4 @@
-"""Planning of compaction: what can be compacted, whether it is worth it, and the job for it.
+"""Planning of compaction: the part of a log that can be compacted, whether that is worthwhile, and the job for it.
 
 A log is *clean* below its first dirty offset, which is kept in the cleaner's checkpoint, and *dirty* from there to its
 first uncleanable offset. Uncleanable are: the active segment, offsets at or above the last stable offset (K3), offsets

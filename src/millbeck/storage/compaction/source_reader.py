@@ -15,7 +15,7 @@ _unpack: Final = HEADER.unpack_from
 
 
 class SourceReader:
-    """A cursor: `advance` goes to the next batch and puts its header fields and position into the attributes."""
+    """A cursor: `advance` moves to the next batch and sets the attributes to its header fields and position."""
 
     __slots__ = (
         "_file",

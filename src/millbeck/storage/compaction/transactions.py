@@ -39,9 +39,8 @@ class CleanedTransactionMetadata:
         return False
 
     def end_aborted(self, producer_id: int, offset: int) -> AbortedTransaction | None:
-        """The transaction that the abort marker at ``offset`` ends if batches of it were seen, so that the marker is
-        needed.
-        """
+        """The transaction that the abort marker at ``offset`` ends, if batches of it were seen: then the marker is
+        needed."""
         entry = self._entry(producer_id, offset)
         if entry is None or entry.last_offset != offset or entry not in self._met:
             return None
@@ -49,7 +48,7 @@ class CleanedTransactionMetadata:
         return entry
 
     def end_committed(self, producer_id: int) -> bool:
-        """Whether batches of the transaction that a commit marker ends were seen, so that the marker is needed."""
+        """Whether batches of the transaction that a commit marker ends were seen: then the marker is needed."""
         if producer_id in self._committed:
             self._committed.discard(producer_id)
             return True

@@ -203,13 +203,13 @@ class Rebalancer:
         return self.prepare(group, now_ms)
 
     def synced(self, group: ClassicGroup, member_id: str) -> None:
-        """The member has sent SyncGroup."""
+        """Record that the member has sent SyncGroup."""
         group.pending_syncs.pop(member_id, None)
         if not group.pending_syncs:
             self._timers.cancel(_sync_key(group.group_id))
 
     def set_assignments(self, group: ClassicGroup, assignments: Mapping[str, bytes]) -> None:
-        """The leader's assignment is committed: complete all pending SyncGroups."""
+        """Complete all pending SyncGroups, because the leader's assignment is committed."""
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
             if complete_sync(member, synced(group, member)):
@@ -237,8 +237,8 @@ class Rebalancer:
             self.prepare(group, now_ms)
 
     def cancel_pending(self, group: ClassicGroup) -> None:
-        """The group was upgraded to the consumer protocol: complete pending requests so that members rejoin, cancel
-        timers."""
+        """Complete the pending requests of a group that was upgraded to the consumer protocol, so that members rejoin,
+        and cancel its timers."""
         code = errors.RebalanceInProgress.code
         for member in group.members.values():
             complete_join(member, JoinGroupResponse(error_code=code, member_id=member.member_id))
@@ -249,7 +249,7 @@ class Rebalancer:
         self._timers.cancel(_sync_key(group.group_id))
 
     def fail_all(self, group: ClassicGroup, error: ApiError) -> None:
-        """The group was unloaded: complete all its pending requests with ``error``."""
+        """Complete all pending requests of an unloaded group with ``error``."""
         for member in group.members.values():
             complete_join(member, JoinGroupResponse(error_code=error.code, member_id=member.member_id))
             complete_sync(member, SyncGroupResponse(error_code=error.code))

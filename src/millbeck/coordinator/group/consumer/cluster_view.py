@@ -55,7 +55,7 @@ class ClusterView:
         self._hashes: dict[str, bytes] = {}
 
     def publish(self, image: MetadataImage) -> None:
-        """Use a new metadata image, in which topics, partitions or brokers have changed."""
+        """Switch to a new metadata image in which topics, partitions or brokers have changed."""
         self._image = image
         self.version += 1
         self._shapes.clear()
@@ -102,7 +102,7 @@ class ClusterView:
         return None if broker is None else broker.rack
 
     def shapes(self, names: Iterable[str]) -> dict[Uuid, TopicShape]:
-        """The topics that exist, by id, ascending."""
+        """The existing topics, in ascending order of their ids."""
         found = [shape for name in names if (shape := self.shape(name)) is not None]
         return {shape.topic_id: shape for shape in sorted(found)}
 

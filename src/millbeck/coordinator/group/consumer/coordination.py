@@ -122,7 +122,7 @@ class ConsumerGroupLogic:
         assignor = ASSIGNORS[preferred_assignor(draft.members().values(), self.options.assignor_names)]
         group.assigned_at_ms = now_ms
         is_small = problem.size < OFFLOAD_SIZE_MIN
-        # Compute the first target synchronously: a member cannot be told an epoch that has no target.
+        # Compute the first target synchronously: a member cannot get an epoch that has no target.
         if not self.options.assignor_offload_enabled or is_small or draft.assignment_epoch == 0:
             draft.store_targets(problem.epoch, assignor(problem.members, problem.topics))
             return
@@ -289,7 +289,7 @@ class ConsumerGroupLogic:
             self._watch("join", group_id, member.member_id, member.rebalance_timeout_ms, lambda _: True)
 
     def joined(self, group_id: str, member: ConsumerMember) -> None:
-        """A classic member has rejoined: start the timeout for its SyncGroup."""
+        """Start the timeout for the SyncGroup of a classic member that has rejoined."""
         assert member.classic is not None
         self._timers.cancel(_member_key("join", group_id, member.member_id))
         self.keep_session(group_id, member.member_id, member.classic.session_timeout_ms)

@@ -108,7 +108,7 @@ class ShareGroups:
         return listing.describe(group_id, self._groups.get_at(group_id, at), self._topics, self._options.assignor_name)
 
     def places(self, group_id: str, at: int) -> dict[Uuid, tuple[int, ...]]:
-        """The initialized share partitions; of a group that does not exist none."""
+        """The initialized share partitions of a group; none if it does not exist."""
         group = self._groups.get_at(group_id, at)
         return {} if group is None else dict(group.topics.initialized)
 
@@ -209,5 +209,6 @@ class _NoCoordinator:
 
 
 def without_coordinator(registry: SnapshotRegistry, timers: Timers[GroupRecord], topics: Topics) -> ShareGroups:
-    """Share groups without a share coordinator, in which no partitions are assigned; for a shard used on its own."""
+    """Create share groups without a share coordinator, in which no partitions are assigned; for a shard that runs
+    alone."""
     return ShareGroups(registry, timers, ShareProtocolOptions.of(), topics, _NoCoordinator(), {})

@@ -62,7 +62,7 @@ def complete(draft: Draft, done: Iterable[Place]) -> bool:
 
 
 def begun(draft: Draft, places: Iterable[tuple[Uuid, str, int]]) -> None:
-    """Mark share partitions as initialized, whatever their state was: (topic id, name, partition)."""
+    """Mark share partitions, given as (topic id, name, partition), as initialized, whatever their state was."""
     known = draft.group.topics
     found = list(places)
     indexes = [(topic, index) for topic, _, index in found]

@@ -58,7 +58,7 @@ def assign(problem: AssignmentInput) -> Solution:
 
 @dataclass(slots=True, eq=False)
 class _Process:
-    """The members of a process, and the tasks assigned to them."""
+    """The members of a process, with the tasks assigned to them."""
 
     number: int
     counts: dict[str, int] = field(default_factory=dict)
@@ -156,8 +156,9 @@ class _Assignment:
         return self._least_loaded(self._standby_before.get(task, ()))
 
     def _least_loaded(self, members: Iterable[str], task: Task | None = None) -> str | None:
-        """The member with the lowest load of its process, then of its own; members that have ``task`` are excluded, if
-        it is given."""
+        """The least loaded of the members: one replaces another only if both the load of its process and its own number
+        of tasks are lower. With ``task``, members whose process has the task do not qualify; None if no member is
+        found."""
         candidates = list(members)
         if not candidates:
             return None

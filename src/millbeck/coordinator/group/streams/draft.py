@@ -27,7 +27,7 @@ from millbeck.wire.messages.streams_groups import KeyValue
 
 class Draft:
     def __init__(self, group: StreamsGroup, records: list[GroupRecord] | None = None) -> None:
-        """``records`` remove the empty group of another type that ``group`` replaces."""
+        """``records`` are tombstones of the empty group of another type that ``group`` replaces."""
         self.group = group
         self.records: list[GroupRecord] = records or []
 

@@ -50,7 +50,8 @@ class StreamsGroupState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """Who has each task now, counting tasks that are being given up: by process, since its threads share state."""
+    """The current owners of each task, including tasks that are being revoked: by process, since its threads share
+    state."""
 
     active: Mapping[Task, str]
     copies: Mapping[Task, frozenset[str]]
@@ -65,7 +66,7 @@ class Holders:
         return cls(active, copies)
 
     def moved(self, before: StreamsMember | None, after: StreamsMember | None) -> Holders:
-        """After a change of one member. Cheaper than counting all members at each of their heartbeats."""
+        """The owners after a change of one member; cheaper than counting all members at each heartbeat."""
         if before is not None and after is not None and _held(before) == _held(after):
             return self
         active, copies = dict(self.active), dict(self.copies)
@@ -192,7 +193,7 @@ class StreamsGroup:
                 raise AssertionError(f"not a record of a streams group: {key!r}")
 
     def _changed(self, **changes: Any) -> StreamsGroup:
-        """The group with other values; the members, and so who holds what, stay."""
+        """The group with changed fields; its members, and so the owners of tasks, are the same."""
         changed = replace(self, **changes)
         if "holders" in self.__dict__:
             changed.__dict__["holders"] = self.holders

@@ -1,4 +1,4 @@
-"""Compares a topology with the topics that exist: how many tasks there are, and which internal topics are missing.
+"""Compares a topology with the existing topics: derives the number of tasks, and the missing internal topics.
 
 Partition counts are derived as in Kafka. A repartition topic has the partition count that the application requests, or
 else that of the largest topic read by a subtopology that writes to it; copartitioned topics have the same count. A
@@ -41,7 +41,7 @@ class TopicShape(Protocol):
 
 
 class Topics(Protocol):
-    """The topics that exist."""
+    """The existing topics."""
 
     def shape(self, name: str) -> TopicShape | None: ...
 
@@ -78,8 +78,7 @@ class _Unfit(Exception):
 
 
 def configure(topology: Topology, topics: Topics) -> ConfiguredTopology:
-    """Derive the partition counts; raises `StreamsInvalidTopology` when the topology allows none, whatever topics
-    exist."""
+    """Derive the partition counts; raises `StreamsInvalidTopology` if they cannot be derived whatever topics exist."""
     sources = {name for each in topology.subtopologies.values() for name in each.source_topics}
     absent = sorted(name for name in sources if topics.shape(name) is None)
     if absent:

@@ -2,7 +2,7 @@
 
 States
     STABLE             has the target tasks of its epoch
-    UNREVOKED_TASKS was asked to revoke tasks and has not confirmed it; stays at its epoch until then
+    UNREVOKED_TASKS    was asked to revoke tasks and has not confirmed it; stays at its epoch until then
     UNRELEASED_TASKS   is at the target's epoch and waits for tasks that other members or processes still have
 """
 

@@ -260,7 +260,7 @@ class StreamsGroupMembership:
         return Result(records=draft.records)
 
     def _update_target(self, draft: Draft, soft: _SoftState, now_ms: int) -> list[Status]:
-        """Compute the target assignment for the group epoch, or return why it has to wait."""
+        """Compute the target assignment for the group epoch, or return the reason why it must wait."""
         group = draft.group
         if _delay_key(group.group_id) in self._timers:
             text = "Assignment delayed due to the configured initial rebalance delay."

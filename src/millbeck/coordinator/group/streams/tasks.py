@@ -43,7 +43,7 @@ class TaskSet:
         return bool(self.active or self.standby or self.warmup)
 
     def has_any_of(self, other: TaskSet) -> bool:
-        """Whether a task of ``other`` is here in the same role."""
+        """Whether this set and ``other`` have a task in the same role."""
         return any(assignment.shared(mine, theirs) for mine, theirs in zip(self.roles, other.roles, strict=True))
 
     def is_within(self, other: TaskSet) -> bool:

@@ -46,7 +46,7 @@ class Topology:
 
     @cached_property
     def required_topics(self) -> frozenset[str]:
-        """The topics that the application needs: it runs when all exist."""
+        """The topics that the application needs: it can run only if all of them exist."""
         changelogs = (info.name for each in self.subtopologies.values() for info in each.state_changelog_topics)
         return frozenset([*self.readers, *changelogs])
 
@@ -59,7 +59,7 @@ def read_topics(subtopology: Subtopology) -> Iterator[str]:
 
 
 def named_topics(subtopologies: Iterable[Subtopology | DescribedSubtopology]) -> dict[str, None]:
-    """Every topic that the subtopologies name, each once."""
+    """Every topic in the subtopologies, each once."""
     found: dict[str, None] = {}
     for each in subtopologies:
         infos = (*each.repartition_source_topics, *each.state_changelog_topics)

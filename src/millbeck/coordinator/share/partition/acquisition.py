@@ -164,6 +164,6 @@ class Acquisition:
 
 
 def _is_last_delivery(run: InFlightBatch, limit: int) -> bool:
-    """Whether this is the records' last delivery; always False with a limit of two, where every second delivery would
-    be."""
+    """Whether this is the records' last delivery; always False with a limit of two, since every redelivery would be the
+    last one."""
     return limit > SPARING_COUNT_MIN and run.delivery_count == limit - 1

@@ -2,7 +2,7 @@
 
 A transition takes effect when it is durable (`SharePartition.written`) or not at all (`SharePartition.refused`). An
 expired acquisition lock is the exception: it takes effect at once and is only written for the delivery count. If it was
-the last delivery of a record that goes to the dead-letter topic, the record is produced there only once the state is
+the last delivery of a record and the group has a dead-letter topic, the record is produced there only once the state is
 durable, so that it is not delivered again.
 """
 

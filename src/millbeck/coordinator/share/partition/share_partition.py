@@ -1,9 +1,10 @@
 """A share partition: for one share group and partition, the state, owner and delivery count of each record.
 
-It is kept by the partition's leader. Its start offset (SPSO) is the first record that is not final, its end offset
-(SPEO) the last one that was ever acquired; between them each record is in one of the states of `states`. Consumers
-*acquire* fetched records under a lock with a deadline, and *acknowledge* them. An acknowledgement takes effect once the
-share coordinator has stored it (`changes`); until then the records stay with the member that acquired them.
+It is kept by the partition's leader. Its start offset (SPSO) is that of the first record that is not final, its end
+offset (SPEO) that of the last one ever acquired; between them each record is in one of the states of `states`.
+Consumers *acquire* fetched records under a lock with a deadline, and *acknowledge* them. An acknowledgement takes
+effect once the share coordinator has stored it (`changes`); until then the records stay with the member that acquired
+them.
 
 With ``has_dead_letters``, records that would be archived are ARCHIVING first. Once the share coordinator has stored
 that, `take_dead` returns them, and `archive` archives them when they are in the dead-letter topic. After a leader
@@ -271,7 +272,7 @@ class SharePartition:
         return PartitionWrite(start_offset, final_count, batches)
 
     def written(self, change: StateTransition) -> bool:
-        """The transition is durable. Returns whether new records can be acquired because of it."""
+        """Apply a transition that is durable. Returns whether it makes new records acquirable."""
         for batch in change.batches:
             if batch.delivery_state == RecordState.ARCHIVING:
                 self._dead.append(
@@ -288,7 +289,7 @@ class SharePartition:
         return self.available_count > available_before or (self.may_acquire() and not could_acquire)
 
     def refused(self, change: StateTransition) -> StateTransition:
-        """The write failed: revert the transition, and expire the locks that have timed out since.
+        """Revert a transition whose write failed, and expire the locks that have timed out since.
 
         Returns the transition to write for those.
         """
@@ -317,7 +318,7 @@ class SharePartition:
     # Locks
 
     def next_deadline_ms(self) -> int | None:
-        """When `expire` must be called next."""
+        """The time at which `expire` must be called next."""
         locks = self._locks
         while locks and not self._is_held(locks[0]):
             heappop(locks)

@@ -126,8 +126,8 @@ class ShareGroupOptions(Section):
         "latest",
         valid=_RESET,
         scope=GROUP,
-        doc="Where the group starts in a partition without a start offset: latest, earliest, or by_duration before "
-        "now.",
+        doc="The start position of the group in a partition without a start offset: latest, earliest, or "
+        "by_duration before now.",
     )
     isolation_level = option(
         "share.isolation.level",

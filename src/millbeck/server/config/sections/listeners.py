@@ -78,6 +78,6 @@ class ListenerOptions(Section):
         valid=distinct(),
         importance=Importance.HIGH,
         doc="Listeners that start before the ACLs are loaded, and serve only superusers until then; by default the "
-        "controller listeners. A controller with ACLs cannot join other voters without its own. Broker listeners wait "
-        "until the broker is registered in any case.",
+        "controller listeners. Without its own controller listener, a controller with ACLs cannot join the other "
+        "voters. Broker listeners wait until the broker is registered in any case.",
     )

@@ -127,7 +127,7 @@ class LogCleanerOptions(Section):
         1,
         valid=at_least(0),
         update=Update.CLUSTER_WIDE,
-        doc="The number of logs that are compacted at the same time, each in a worker process of its own.",
+        doc="The number of logs that are compacted at the same time, each in a separate worker process.",
     )
     log_cleaner_io_max_bytes_per_second = option(
         "log.cleaner.io.max.bytes.per.second",

@@ -100,8 +100,8 @@ class MetadataLogOptions(Section):
         500,
         valid=at_least(0),
         importance=Importance.LOW,
-        doc="The interval between no-op records of an idle controller. Accepted for compatibility: none are written, "
-        "followers see from fetch responses that the leader is alive.",
+        doc="The interval between no-op records of an idle controller. Accepted for compatibility: none are written; "
+        "followers detect a live leader by its fetch responses.",
     )
     delete_delay_ms = option(
         "internal.metadata.delete.delay.millis",

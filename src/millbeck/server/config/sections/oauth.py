@@ -39,14 +39,14 @@ class OauthAccessOptions(Section):
         (),
         valid=distinct(),
         doc="The URLs that sasl.oauthbearer.jwks.endpoint.url and sasl.oauthbearer.token.endpoint.url may have, "
-        "exactly as they are written there. A system property in Kafka; here also -D in KAFKA_OPTS.",
+        "written exactly as there. A system property in Kafka; here also -D in KAFKA_OPTS.",
     )
     allowed_files = option(
         ALLOWED_FILES,
         LIST,
         (),
         valid=distinct(),
-        doc="The paths that sasl.oauthbearer.assertion.* may name, exactly as they are written there. A system "
+        doc="The paths that sasl.oauthbearer.assertion.* may refer to, written exactly as there. A system "
         "property in Kafka; here also -D in KAFKA_OPTS.",
     )
 
@@ -102,14 +102,14 @@ class OauthServerOptions(Section):
         (),
         valid=distinct(),
         importance=Importance.HIGH,
-        doc="The accepted audiences; a token must have one of them. Empty: only tokens that name no audience.",
+        doc="The accepted audiences; a token must have one of them. Empty: only tokens without an audience.",
     )
     expected_issuer = option(
         "sasl.oauthbearer.expected.issuer",
         STRING,
         None,
         importance=Importance.HIGH,
-        doc="The expected issuer of tokens; not set: any that has a key of the JWKS.",
+        doc="The expected issuer of tokens; not set: any, if a key of the JWKS signed the token.",
     )
     scope_claim_name = option(
         "sasl.oauthbearer.scope.claim.name",
@@ -173,7 +173,7 @@ class OauthClientOptions(Section):
         "sasl.oauthbearer.assertion.file",
         STRING,
         None,
-        doc="A file with a ready-made assertion.",
+        doc="A file that contains the assertion, used instead of creating one.",
     )
     assertion_template_file = option(
         "sasl.oauthbearer.assertion.template.file",

@@ -34,8 +34,8 @@ class AuthorizerOptions(Section):
         "",
         importance=Importance.LOW,
         doc=f"The authorizer: {STANDARD_AUTHORIZER}, or StandardAuthorizer for short, decides by the ACLs in the "
-        "cluster metadata; any other name is that of an entry point in the group millbeck.authorizer. Empty: "
-        "everything is allowed. Set it on brokers and controllers alike.",
+        "cluster metadata; any other name is an entry point in the group millbeck.authorizer. Empty: everything is "
+        "allowed. Set it on all brokers and controllers.",
     )
     super_users = option(
         "super.users",
@@ -48,14 +48,14 @@ class AuthorizerOptions(Section):
         "allow.everyone.if.no.acl.found",
         BOOLEAN,
         False,
-        doc="Whether everyone may do everything with resources that no ACL covers.",
+        doc="Whether all operations are allowed on resources that no ACL matches.",
     )
     authorizer_dry_run = option(
         "millbeck.authorizer.dry.run",
         BOOLEAN,
         False,
-        doc="Decide by the ACLs and log what would be denied, but allow it. For a cluster that is in use and gets its "
-        "first ACLs.",
+        doc="Allow every request, but log and count the requests that the ACLs would deny. For introducing ACLs in a "
+        "running cluster.",
     )
 
 
@@ -78,9 +78,9 @@ class SecurityOptions(Section):
         "millbeck.hardened",
         BOOLEAN,
         False,
-        doc="The stricter profile, as millbeck server --hardened: stricter limits where nothing else is set, TLS and a "
-        "login on every listener that is not on loopback, PLAIN with TLS only, issuer and audience of tokens. A node "
-        "whose settings do not keep to it does not start.",
+        doc="The stricter profile, as with millbeck server --hardened: stricter default limits; TLS and authentication "
+        "on every listener that is not on loopback; PLAIN only with TLS; required issuer and audience of tokens. A "
+        "node whose settings violate it does not start.",
     )
     config_providers = option(
         "config.providers",
@@ -90,8 +90,8 @@ class SecurityOptions(Section):
         update=Update.CLUSTER_WIDE,
         importance=Importance.LOW,
         doc="The names of config providers, which replace values like ${file:path:key} in the properties file, and "
-        "only there; config.providers.<name>.class is one of Kafka's FileConfigProvider, DirectoryConfigProvider and "
-        "EnvVarConfigProvider, config.providers.<name>.param.allowed.paths and .allowlist.pattern limit them.",
+        "only there. config.providers.<name>.class is one of Kafka's FileConfigProvider, DirectoryConfigProvider and "
+        "EnvVarConfigProvider; config.providers.<name>.param.allowed.paths and .allowlist.pattern limit access.",
     )
 
 
@@ -112,7 +112,7 @@ class DelegationTokenOptions(Section):
         "delegation.token.secret.key",
         PASSWORD,
         None,
-        doc="The secret key of delegation tokens, the same on every node; without it there are none.",
+        doc="The secret key of delegation tokens, the same on every node; without it delegation tokens are disabled.",
     )
     lifetime_ms_max = option(
         "delegation.token.max.lifetime.ms",

@@ -42,7 +42,7 @@ def error_reply(
 @handles(61, needs=[Need(Operation.READ, ResourceType.TOPIC)], error_reply=error_reply)
 async def handle_describe_producers(call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
     slices = TimeSlices(call.broker.environment.clock)
-    # Four bytes name a partition whose thousands of producers take megabytes: none is described twice.
+    # Four bytes of a request select a partition whose producers may take megabytes: none is described twice.
     wanted: dict[str, dict[int, None]] = {}
     for topic in request.topics:
         wanted.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
