@@ -94,7 +94,7 @@ def _alter_one(
     if record is not None:
         partition = partition.changed(record)
         if record.leader not in (NO_LEADER_CHANGE, broker_id):
-            # The change completed a move that took the leader along: it is made, and the leader must look again.
+            # The change completed a reassignment that removed the leader: it is made, and the sender gets this error.
             return AlterPartitionPartitionResult(partition_index=index, error_code=NewLeaderElected.code), [record]
     answer = AlterPartitionPartitionResult(
         partition_index=index,

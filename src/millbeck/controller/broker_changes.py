@@ -141,7 +141,7 @@ def records_for_offline_directories(
     )
     left = [directory for directory in broker.directories if directory not in lost]
     if left:
-        # A broker without any directory ends by itself; the record has no way to say that none is left.
+        # A broker without any directory stops by itself; the record cannot express that none is left.
         records.append(
             BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch, log_dirs=left)
         )

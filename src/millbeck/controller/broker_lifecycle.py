@@ -108,7 +108,7 @@ class BrokerLifecycle:
             image, self._rules, broker, partitions_max=FENCED_AT_ONCE_MAX
         )
         if tracker.last_contact_ms(broker, now_ms) != contact_ms:
-            # A heartbeat has arrived while this was decided: the broker is alive.
+            # A heartbeat arrived during this decision: the broker is alive.
             return Result(response=broker.broker_id)
         tracker.end_controlled_shutdown(broker.broker_id)
         tracker.fencing_begun(broker.broker_id)
@@ -156,7 +156,7 @@ class BrokerLifecycle:
         state = self._next_state(image, broker, before, request, now_ms)
         changes = [] if state is before else (yield from self._records_for(image, broker, state))
         if state is before is BrokerState.UNFENCED and tracker.is_partly_fenced(broker, now_ms):
-            # Some partitions were taken from it, by this controller or the one before, and may have no leader now.
+            # This controller or the previous one removed it from some partitions, which may have no leader now.
             changes = yield from broker_changes.regained(image, self._rules, broker)
         if state is BrokerState.SHUTTING_DOWN:
             tracker.begin_controlled_shutdown(broker, offset=image.offset + len(changes), now_ms=now_ms)

@@ -99,7 +99,7 @@ class ConfigurationControl:
                     raise InvalidRequest("Each resource must appear at most once.")
                 changes = options_of(image, resource, one)
                 made = self._records_for(image, resource, changes)
-                # Those that AlterConfigs deletes by leaving them out are not shown, as in Kafka.
+                # Options that AlterConfigs deletes because they are not in the request are not shown, as in Kafka.
                 named = {config.name: changes[config.name] for config in one.configs}
                 self._policies.check_configs(ResourceType(resource.type).name, resource.name, named)
                 records += made

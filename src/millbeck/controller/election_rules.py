@@ -106,7 +106,7 @@ class ElectionContext:
             has_own = MIN_INSYNC_REPLICAS in overrides or UNCLEAN_ELECTION in overrides
             options = self._defaults
             if has_own:
-                # A stored value that this version does not take must not keep the topic without a leader.
+                # A stored value that this version does not accept must not keep the topic without a leader.
                 entity = ("options of topic", topic)
                 options = self._rules.isolation.run(entity, partial(self._options, overrides)) or self._defaults
             self._by_topic[topic] = options

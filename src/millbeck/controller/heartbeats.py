@@ -40,7 +40,7 @@ class HeartbeatTracker:
         self._sessions = {}
         for broker_id in sorted(image.cluster.brokers):
             broker = image.cluster.brokers[broker_id]
-            # The controller before may have begun to fence it.
+            # The previous active controller may have begun to fence it.
             self._session(broker, now_ms).is_partly_fenced = not broker.is_fenced
 
     def has_session(self, broker: BrokerRegistration, now_ms: int) -> bool:

@@ -253,7 +253,7 @@ class Controller:
     ) -> Steps[Result[AssignReplicasToDirsResponse]]:
         return replica_directories.assign_replicas_to_directories(image, self._rules, request)
 
-    # Being the active controller. Times are of the monotonic clock.
+    # The active controller. Times are those of the monotonic clock.
 
     def activate(self, image: MetadataImage, *, now_ms: int) -> None:
         """Become active with the committed ``image``; every broker gets a new session."""

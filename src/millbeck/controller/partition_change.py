@@ -122,7 +122,7 @@ class PartitionChange:
             record.leader_recovery_state = self.recovery_state
         return None if _changes_nothing(record) else record
 
-    # Who is in sync, and who could be.
+    # The ISR and the eligible leaders.
 
     def _complete_reassignment(self) -> None:
         if not self.removing and not self.adding:
@@ -175,11 +175,11 @@ class PartitionChange:
         broker = self._context.cluster.brokers.get(replica)
         return broker is not None and broker.has_online(self._directory(replica))
 
-    # What the record says.
+    # Building the record.
 
     def _record_isr(self, record: PartitionChangeRecord) -> None:
         before = self.partition.isr
-        # Without eligible leaders the last in-sync replica stays one: somebody must be known to have the data.
+        # Without eligible leaders the last in-sync replica stays in the ISR: one replica must have the data.
         if self.isr == before or not (self.isr or self._context.tracks_eligible_leaders):
             return
         record.isr = list(self.isr)

@@ -131,7 +131,7 @@ class PeriodicTasks:
             del self._waiting_ms[task]
         return self._waiting_ms
 
-    # Each thing by itself.
+    # The tasks.
 
     def _begin(self, image: MetadataImage) -> Steps[Result[bool]]:
         tracks = image.features.tracks_eligible_leaders

@@ -65,7 +65,7 @@ class _Placer:
 
     def __init__(self, brokers: list[BrokerRegistration], *, start: int) -> None:
         ring = _interleaved(brokers)
-        # Where a walk begins differs from topic to topic; else small topics would all be on the same brokers.
+        # Each topic starts at a different broker; otherwise small topics would all be on the same brokers.
         self._ring = ring[start:] + ring[:start]
         self._active = [broker for broker in self._ring if not broker.is_fenced]
         self._follower_counts: Counter[int] = Counter()
@@ -81,7 +81,7 @@ class _Placer:
         followers = chosen[1:]
         for broker in followers:
             self._follower_counts[broker.broker_id] += 1
-        # The first of them leads when the leader fails, so they take turns.
+        # The first follower becomes leader when the leader fails, so followers take turns.
         followers.sort(key=lambda broker: (broker.is_fenced, self._successors[(leader.broker_id, broker.broker_id)]))
         if followers:
             self._successors[(leader.broker_id, followers[0].broker_id)] += 1

@@ -127,7 +127,7 @@ def _cancelled(
     change = elections.change(topic, partition)
     eligible = [replica for replica in partition.eligible_leader_replicas if replica in origin]
     if partition.isr and not isr and not eligible:
-        # Only replicas that the move has added are in sync: going back loses what the others lack.
+        # Only replicas that the reassignment added are in sync: cancelling it would lose records that the others lack.
         if not elections.allows_unclean(topic.name):
             raise InvalidReplicaAssignment(
                 f"Unable to revert partition assignment for {topic.name}:{index} because it would require an unclean "

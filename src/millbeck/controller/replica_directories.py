@@ -40,7 +40,7 @@ def assign_replicas_to_directories(
         raise UnsupportedVersion("Directory assignment is not supported yet.")
     broker = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     elections = ElectionContext(image, rules)
-    # A replica that is named twice is where it was said to be last.
+    # If a replica is listed twice, the last entry applies.
     records: dict[tuple[Uuid, int], MetadataRecord] = {}
     directories: list[AssignReplicasToDirsDirectoryResult] = []
     for asked in request.directories:

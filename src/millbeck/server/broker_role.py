@@ -214,7 +214,8 @@ class BrokerRole:
     # failures and shutdown
 
     def directory_failed(self) -> bool:
-        """A log directory failed: fail its pending requests and report it to the controller; True when none is left."""
+        """Fail the pending requests of a failed log directory and report it to the controller; True when no directory
+        is left."""
         logs = self._broker.logs
         logs.on_directory_offline()
         self._broker.cleaner.on_directory_offline()

@@ -194,7 +194,7 @@ class LogDirectory:
         replica.
 
         Run it on a thread and pass its result to `finish_repair`; until then nothing else may touch the log's files.
-        First run what `lowering_job` returns for ``damaged_offset``, until it returns None. Raises OSError.
+        First run the jobs that `lowering_job` returns for ``damaged_offset``, until it returns None. Raises OSError.
         """
         assert self.logs.get(damaged.topic_partition) is damaged, f"{damaged} is not here"
         self._check_online()

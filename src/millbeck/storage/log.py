@@ -324,7 +324,8 @@ class Log(LogState):
     def cut_to(self, offset: int) -> list[retention.FileDeletion]:
         """Remove every batch whose last offset is at or above ``offset``, in memory and in the page cache.
 
-        First run what `lowering_job` returns, until it returns None. No write is accepted until a flush has finished.
+        First run the jobs that `lowering_job` returns, until it returns None. No write is accepted until a flush has
+        finished.
         """
         if self.offline_reason is not None:
             raise self.offline_error()

@@ -1,7 +1,8 @@
 """The state of one log, which its modules share: segments, offsets, staged batches, leader epochs, online or offline.
 
-`Log` adds what the rest of the broker calls. The modules that write, read, flush, truncate and delete (`rolling`,
-`reading`, `durability`, `truncation`, `retention` and others) work on this class, so that none of them needs `Log`.
+`Log` adds the methods that the rest of the broker calls. The modules that write, read, flush, truncate and delete
+(`rolling`, `reading`, `durability`, `truncation`, `retention` and others) work on this class, so that none of them
+needs `Log`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Repair of a stopped node's damaged log by truncation: find the damage, report what a truncation loses, truncate.
+"""Repair of a stopped node's damaged log by truncation: find the damage, report the records that a truncation loses,
+truncate.
 
 Only damage below the recovery point needs repair: a node that finds it takes the log offline and leaves its files
 unchanged. Data above the recovery point may be torn by a crash, and the next start truncates it by itself.
@@ -39,7 +40,7 @@ class RepairFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """Position of the damage in a log, and what is removed when the log is truncated there."""
+    """Position of the damage in a log, and the data that is removed when the log is truncated there."""
 
     path: str
     position: int

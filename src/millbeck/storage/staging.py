@@ -14,7 +14,7 @@ NO_APPEND_TIME: Final = -1
 
 
 class Staged:
-    """The result of staging a batch: what the producer's response and the log's write need.
+    """The result of staging a batch: the fields that the producer's response and the log's write need.
 
     A duplicate has the offsets of the batch it repeats and nothing to write. Positional arguments and slots, since one
     is created for every batch.

@@ -100,7 +100,7 @@ class Cleaner:
         self._save_soon()
 
     async def partition_truncated(self, name: TopicPartition, offset: int) -> None:
-        """The log is being truncated to ``offset``: stop a run over it, and lower its cleaner checkpoint.
+        """Stop a run over a log that is truncated to ``offset``, and lower its cleaner checkpoint.
 
         Must be called before and after the truncation; the checkpoint on disk is lowered when this returns. Otherwise
         records appended after the truncation would count as clean, and a tombstone among them could be removed before
@@ -112,7 +112,7 @@ class Cleaner:
         await self._save_checkpoints()
 
     def partition_moved(self, name: TopicPartition, source: LogDirectory, target: LogDirectory) -> None:
-        """The log was moved to another directory, with the same records."""
+        """Move the cleaner checkpoint of a log that was moved to another directory, with the same records."""
         self._all_checkpoints()
         known = self._checkpoints.get(source)
         offset = None if known is None else known.offset_of(name)
@@ -133,7 +133,7 @@ class Cleaner:
             await asyncio.sleep(POLL_SECONDS)
 
     def on_directory_offline(self) -> None:
-        """A log directory failed: stop the runs of its logs."""
+        """Stop the runs of the logs in a failed directory."""
         for run in self.running.values():
             if run.log.is_offline:
                 run.stop()

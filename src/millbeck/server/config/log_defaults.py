@@ -32,7 +32,7 @@ _DECLARED_ELSEWHERE: Final = tuple(declared.name for declared in LogUpkeepOption
 
 
 def derived_options() -> Iterator[Option[Any]]:
-    """All broker options that are the default of a topic option and have no declaration of their own."""
+    """All broker options that are the default of a topic option and are not declared elsewhere."""
     for topic in TOPIC_OPTIONS:
         for position, synonym in enumerate(topic.synonyms):
             if synonym.name not in _DECLARED_ELSEWHERE:

@@ -1,7 +1,7 @@
 """Settings that this release does not support and refuses, each with advice.
 
 One list for the properties file, dynamic broker configs and topic configs. Settings that merely have no effect
-(replication on one node, quotas nobody has set) are accepted, so that a file written for Kafka works. Settings that
+(replication on one node, quotas that are not set) are accepted, so that a file written for Kafka works. Settings that
 provide protection or change stored data are refused until a release supports them: ignoring them would break what the
 user relies on.
 """

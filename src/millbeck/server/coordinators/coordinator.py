@@ -60,7 +60,7 @@ class CoordinatorDriver(Generic[S, R]):
                     self.partition_lost(index)
 
     def follow(self, image: MetadataImage, changes: PartitionRoleChanges) -> None:
-        """Load and unload shards after the partitions became leaders or followers as a new image says."""
+        """Load and unload shards after a new image has made partitions leaders or followers."""
         topic = image.topics.named(self.topic.name)
         if topic is not None:
             self.partition_count = len(topic.partitions)
@@ -72,7 +72,7 @@ class CoordinatorDriver(Generic[S, R]):
                 self.partition_led(partition)
 
     def partition_led(self, partition: Partition) -> None:
-        """This node became the partition's leader: load its shard, unless it is already loaded.
+        """Load the shard of a partition that this node leads now, unless it is already loaded.
 
         A new epoch of the same leader changes nothing; a shard that failed to load is loaded again.
         """
@@ -93,7 +93,8 @@ class CoordinatorDriver(Generic[S, R]):
         driver.start(self._spawn)
 
     def partition_lost(self, index: int) -> None:
-        """This node no longer leads the partition: unload its shard; pending requests fail with NOT_COORDINATOR."""
+        """Unload the shard of a partition that this node no longer leads; pending requests fail with
+        NOT_COORDINATOR."""
         driver = self._drivers.pop(index, None)
         if driver is not None:
             driver.stop()

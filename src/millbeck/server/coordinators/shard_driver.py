@@ -94,12 +94,13 @@ class ShardDriver(Generic[S, R]):
             spawn(self._load())
 
     def stop(self) -> None:
-        """Unload the shard: this node no longer leads the partition."""
+        """Unload the shard, because this node no longer leads the partition."""
         self.partition.watchers.pop(self, None)
         self.host.close()
 
     def readable_grew(self, partition: Partition) -> None:
-        """The high watermark advanced, possibly past records that were in the log before this shard was loaded."""
+        """Called when the high watermark has advanced, possibly past records that were in the log before this shard was
+        loaded."""
         if self._awaited_offset is not None:
             self._loaded(self._awaited_offset)
         self.host.on_high_watermark_advanced(partition.high_watermark, self._environment.clock.wall_ms())

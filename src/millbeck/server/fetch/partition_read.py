@@ -64,7 +64,7 @@ class PartitionRead:
         )
 
     def fail(self, error_code: int) -> None:
-        """Answer with an error instead of what was found."""
+        """Replace the result by an error."""
         self.error_code = error_code
         self.info = NOTHING
         self.slice = self.aborted_transactions = None
@@ -92,7 +92,7 @@ class PartitionRead:
 
     @property
     def is_changed(self) -> bool:
-        """Whether the result differs from what the client of the session was last sent."""
+        """Whether the result differs from the values last sent to the client of the session."""
         wanted, info = self.wanted, self.info
         return (
             self.slice is not None

@@ -35,7 +35,7 @@ PartitionKey = tuple[str | Uuid, int]
 
 
 class CachedPartition(FetchPosition):
-    """One partition of a fetch and, within a session, what its client was last sent."""
+    """One partition of a fetch and, within a session, the values last sent to its client."""
 
     __slots__ = (
         "last_sent_high_watermark",

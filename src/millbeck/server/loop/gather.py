@@ -29,7 +29,7 @@ class ResultCollector(Generic[T]):
         )
 
     def close(self) -> None:
-        """No further `ask` follows; finish if every result has arrived."""
+        """Called after the last `ask`: finish if every result has arrived."""
         self._missing_count -= 1
         if self._missing_count == 0:
             self._finish([answer for answer in self._answers if answer is not None])

@@ -108,7 +108,7 @@ class MetadataCommits:
             await future
 
     def close(self, error: Exception) -> None:
-        """Stop publishing; waiting requests fail with ``error``."""
+        """Stop publishing; the waiting requests fail with ``error``."""
         self._is_closed = True
         for future in self._waiting.pop_all():
             if not future.done():

@@ -1,4 +1,4 @@
-"""Ask the authorizer for a call: log each decision as Kafka does, count it, and apply the dry run.
+"""Asks the authorizer on behalf of calls: logs each decision as Kafka does, counts it, and applies the dry run.
 
 In a dry run (``millbeck.authorizer.dry.run``) decisions are made, counted and logged as usual, but everything is
 allowed.

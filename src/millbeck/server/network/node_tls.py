@@ -48,7 +48,7 @@ class NodeTls:
         return self._endpoint(name, CLIENT).context
 
     def audit_by(self, audit: AuditTrail) -> None:
-        """Report logins by certificate, and renewals."""
+        """Report logins by certificate, and renewals of certificates, to the audit."""
         self._audit = audit
         for endpoint in self._endpoints.values():
             endpoint.audit = audit

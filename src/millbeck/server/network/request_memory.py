@@ -59,7 +59,7 @@ class RequestMemory:
 
 class ReplyHolder(Protocol):
     def close(self, reason: str) -> None:
-        """Close the connection and free what it holds."""
+        """Close the connection and free its memory."""
 
 
 class ReplyMemory:

@@ -40,7 +40,7 @@ class ConnectionRates:
             self._rates.clear()
 
     def admits(self, host: str) -> bool:
-        """Whether an address may open one more connection now; counts it if so."""
+        """Whether an address may open one more connection now; an admitted connection is counted."""
         quota = self._quotas.get(host, self._quotas.get(None))
         if quota is None:
             return True

@@ -324,7 +324,7 @@ class LogManager(LogUpkeep):
         return [(name, reason) for name, reason in sorted(found) if self._directory_of.get(name) is directory]
 
     def on_directory_offline(self) -> None:
-        """A log directory failed: complete the requests that wait for one of its logs."""
+        """Complete the requests that wait for a log in a failed directory."""
         for partition in self._broker.topics.all_partitions():
             if partition.log.is_offline:
                 self._broker.replication.went_offline(partition)

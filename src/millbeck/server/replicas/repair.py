@@ -60,7 +60,7 @@ class ReplicaRepair:
                 self._report_recovered(partition)
 
     def write_failed(self, partition: Partition) -> None:
-        """An append failed. If the disk is full, log it once and report the replica as lost.
+        """Handle a failed append: if the disk is full, log it once and report the replica as lost.
 
         Another replica can then lead, and the high watermark does not wait for a follower that cannot copy.
         """
@@ -89,7 +89,8 @@ class ReplicaRepair:
         self._verifying.pop(partition, None)
 
     def was_lost(self, partition: Partition) -> None:
-        """The metadata has this replica, whose log is open here, in a lost directory: verify its log."""
+        """Verify the log of a replica that is in a lost directory according to the metadata, although its log is open
+        here."""
         if partition not in self._reported:
             self._reported[partition] = True
             self._verifying[partition] = None

@@ -58,7 +58,7 @@ class AuthenticationWork:
 
     async def run(self, work: Work | Wait) -> Any:
         if isinstance(work, Wait):
-            # What is waited for belongs to other connections as well: this one's end must not cancel it.
+            # Other connections await the same future: the end of this connection must not cancel it.
             return await asyncio.shield(work.until)
         async with self._places:
             return await self._broker.in_thread(work.job, *work.arguments)

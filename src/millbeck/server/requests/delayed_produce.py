@@ -56,7 +56,7 @@ class PartitionAppend(DelayedAppend):
         self.base_offset = self.log_append_time_ms = self.log_start_offset = NO_OFFSET
 
     def staged(self, first_offset: int, validated: ValidatedBatch, topic: LocalTopic, log_start_offset: int) -> None:
-        """The partition has accepted the batch: `complete` follows."""
+        """Called when the partition has accepted the batch; `complete` is called later."""
         reply = self.reply
         reply.outstanding += 1
         if self.may_wait:
@@ -128,7 +128,7 @@ class DelayedProduce:
         self.is_transactional = False
 
     def staged(self, timeout_ms: int) -> None:
-        """All batches are staged: wait at most ``timeout_ms`` for the outstanding appends.
+        """Called when all batches are staged: wait at most ``timeout_ms`` for the outstanding appends.
 
         The timer must not start earlier: a timeout answers the call, which would let the connection's next request in.
         """

@@ -111,7 +111,7 @@ class MetadataCredentials:
 
     def decoy(self, mechanism: ScramMechanism, name: str) -> StoredCredential:
         sample = self._samples.of(self._broker.image.scram, mechanism)
-        # Clients know the cluster id. A stored key they do not know, and it is the same on every node.
+        # Clients know the cluster id; they do not know a stored key, which is the same on every node.
         secret = self._broker.cluster_id.encode() + (b"" if sample is None else sample.server_key)
         return decoy_credential(mechanism, name, secret=secret, like=sample)
 

@@ -94,7 +94,7 @@ class ProviderKeys:
             self.refresh.failed(self._now_ms())
             reason = str(error) if isinstance(error, FetchFailed) else repr(error)
             kept = "; the previous keys stay in use" if self.known is not None else ": tokens cannot be verified"
-            # Told once, and not at each attempt.
+            # Logged once, not at each attempt.
             level = logging.DEBUG if reason == self._last_error else logging.ERROR
             self._last_error = reason
             log.log(level, "no keys from sasl.oauthbearer.jwks.endpoint.url=%s: %s%s", self.address, reason, kept)

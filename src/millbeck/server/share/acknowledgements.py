@@ -83,7 +83,7 @@ class PendingAcknowledgements:
         led.acknowledge(self._member_id, said, ResponseCallback(succeed, lambda error: self._put(place, error)))
 
     def close(self) -> None:
-        """All acknowledgements have been submitted."""
+        """Called when all acknowledgements have been submitted."""
         self._missing -= 1
         if not self._missing:
             self.on_done()

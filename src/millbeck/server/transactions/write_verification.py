@@ -98,7 +98,7 @@ class TransactionVerification:
     def start(
         self, partition: Partition, producer_id: int, producer_epoch: int, base_sequence: int, *, adds: bool
     ) -> VerificationGuard | None:
-        """A guard for a write that the coordinator has to verify; None when it needs no verification.
+        """Create a guard for a write that the coordinator must verify; None when the write needs no verification.
 
         ``adds``: the partition is added to the transaction (version 2), not only verified."""
         if is_open(partition, producer_id, producer_epoch):
@@ -157,7 +157,7 @@ class TransactionVerification:
                 )
 
     def drop(self, partition: Partition, producer_id: int) -> None:
-        """Remove the guard after an append: from here on the log's producer state has the open transaction."""
+        """Remove the guard after an append: from then on the log's producer state has the open transaction."""
         entries = self._entries.get(_partition_key(partition))
         if entries is not None:
             entries.pop(producer_id, None)
@@ -165,7 +165,7 @@ class TransactionVerification:
                 del self._entries[_partition_key(partition)]
 
     def end(self, partition: Partition, end: TransactionEnd) -> None:
-        """A marker is being written: invalidate the guard of a write that is still being verified.
+        """Invalidate the guard of a write that is still being verified, because a marker is being written.
 
         In version 2 the marker carries the epoch of the producer's next transaction. The first write of that
         transaction may already be waiting for the coordinator, which adds the partition once the last marker is

@@ -166,7 +166,7 @@ class StreamsGroupMembership:
             status=statuses,
         )
         self._tell_tasks(draft, soft, request, before, updated, response)
-        # Not before: a request that is refused must leave nothing behind.
+        # Not earlier: a refused request must not change anything.
         self._soft[group.group_id] = soft
         return Result(
             records=draft.records,

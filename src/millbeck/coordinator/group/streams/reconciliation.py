@@ -77,7 +77,7 @@ def _moved(
     if (state, epoch, assigned, revoking) == (member.state, member.epoch, member.assigned, member.revoking):
         # A member that keeps waiting does not change, and must not lose its previous epoch.
         return member
-    # Tasks that are new get the target's epoch, and kept ones retain theirs. A task that was given up and is assigned
+    # New tasks get the target's epoch, and kept ones retain theirs. A task that was revoked and is assigned
     # again counts as new: the member must not commit with an epoch in between.
     added = assignment.without(assigned.active, member.assigned.active)
     epochs = dict.fromkeys(assignment.places_of(added), target_epoch)

@@ -36,7 +36,7 @@ def validate(request: StreamsGroupHeartbeatRequest) -> None:
         _require(request.topology is None, "Topology can only be provided when (re-)joining.")
     if request.topology is not None:
         check_topology(request.topology)
-    # -2 is how a static member would leave for a while, and there are none.
+    # -2 would be the temporary leave of a static member, which streams groups do not support.
     _require(request.member_epoch != LEAVE_STATIC_EPOCH, "InstanceId can't be null.")
     _require(
         request.member_epoch > LEAVE_STATIC_EPOCH,

@@ -123,7 +123,7 @@ def _create_topics(call: Call, group_id: str, answered: HeartbeatAnswer) -> None
         )
         for name, topic in missing.items()
     }
-    # After a failure as long as Kafka waits, so that a whole application does not ask the controller every second.
+    # After a failure, wait as long as Kafka does, so that an application does not ask the controller every second.
     interval_ms = broker.groups.cluster.streams_settings_of(group_id).heartbeat_interval_ms
     failed = broker.auto_creation.refusals(missing)
     broker.auto_creation.request(missing, made_as, pause_s=2 * interval_ms / 1000)
