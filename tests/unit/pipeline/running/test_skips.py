@@ -27,7 +27,7 @@ def test_the_oldest_are_forgotten(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["orders", "orders:0", "orders:x:1", "orders:0:-1", "or ders:0:1", ":0:1"])
 def test_what_is_no_record_is_refused(text: str) -> None:
-    with pytest.raises(DefinitionError, match="write TOPIC:PARTITION:OFFSET"):
+    with pytest.raises(DefinitionError, match="expected TOPIC:PARTITION:OFFSET"):
         SkippedRecord.parse(text)
 
 

@@ -289,7 +289,7 @@ def test_a_directory_that_is_gone_goes_offline_and_is_not_made_anew(is_created: 
         else:
             await asyncio.sleep(6)  # High watermarks are looked after every five seconds.
         one, two = logs_of(house).directories
-        assert (one.offline_reason, "/two/meta.properties is gone" in str(two.offline_reason)) == (None, True)
+        assert (one.offline_reason, "/two/meta.properties no longer exists" in str(two.offline_reason)) == (None, True)
         assert not files.exists("/two")
         assert house.node is not None
         offline = [each.name for each in house.node.broker.topics.all_partitions() if each.log.is_offline]
