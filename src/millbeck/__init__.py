@@ -3,6 +3,6 @@
 from millbeck import compiled as _compiled
 
 __version__ = "0.1.0"
-"""The one place that says it: packages, commands and requests to brokers read it here."""
+"""The version of this release; packages, commands and requests to brokers read it from here."""
 
 _compiled.choose()

@@ -5,8 +5,8 @@
     async with Producer({"bootstrap.servers": "127.0.0.1:9092"}, linger_ms=20) as producer:
         await producer.send("orders", b"value", key=b"key")
 
-Each client takes settings under Kafka's names, as a dictionary or as keyword arguments, and starts with its first call
-in the running event loop. ``environment=`` replaces network, clock and randomness, as the simulator does. These names
+Each client takes settings under Kafka's names, as a dictionary or as keyword arguments, and starts in the running event
+loop with its first call. ``environment=`` replaces network, clock and randomness, as the simulator does. These names
 are imported lazily, on first access, so that a program loads only what it uses.
 
 `protocol` and `connection` talk to one broker, `cluster` finds the broker to talk to, and `producer`, `consumer`,

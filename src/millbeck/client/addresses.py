@@ -23,9 +23,10 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """``host``, ``host:port``, ``[v6]`` or ``[v6]:port``, optionally with a protocol prefix; raises `InvalidConfig`."""
+    """Parse ``host``, ``host:port``, ``[v6]`` or ``[v6]:port``, optionally with a protocol prefix; raises
+    `InvalidConfig`."""
     found = _BRACKETED.fullmatch(text) or _PLAIN.fullmatch(text)
-    # A bare number is a port without its host: taken as a host it would be an address that is never meant.
+    # A number alone is a port without its host; as a host it would be an address that nobody means.
     if found is None or not 0 < int(found[2] or DEFAULT_PORT) <= _PORT_MAX or (found[2] is None and found[1].isdigit()):
         hint = "; put an IPv6 address in brackets, as in [::1]:9092" if text.count(":") > 1 else ""
         raise InvalidConfig(f"bootstrap.servers: {text[:80]!r} is not host:port{hint}")

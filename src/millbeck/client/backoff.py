@@ -12,7 +12,8 @@ _GRAIN: Final = 1 << 20
 
 
 class Backoff:
-    """``delay_s(n)`` is the wait after the n-th failure in a row (n >= 1): ``first * 2^(n-1)`` with 20 % jitter."""
+    """Retry backoff: ``delay_s(n)`` is the delay after the n-th consecutive failure (n >= 1): ``first * 2^(n-1)`` with
+    20 % jitter."""
 
     __slots__ = ("_first_s", "_max_s", "_randomness")
 

@@ -30,7 +30,7 @@ C = TypeVar("C", bound=Closable)
 
 
 class Blocking:
-    """An event loop of its own for clients that are called from synchronous code."""
+    """A separate event loop for clients that are called from synchronous code."""
 
     def __init__(self, environment: Environment | None = None) -> None:
         self.environment = real_environment() if environment is None else environment

@@ -6,8 +6,8 @@
 
 Joining is one task that runs JoinGroup and SyncGroup until they succeed; the leader computes the assignment in between.
 It runs in the background, but its owner decides when it starts and when its result is taken over. A second task sends
-heartbeats and detects a rebalance, and that the program has not polled for too long. A subclass says which protocols it
-offers, how a leader assigns, and what an assignment means.
+heartbeats and detects a rebalance, and that the program has not polled for too long. A subclass defines the protocols
+it offers, how a leader assigns, and how an assignment is decoded.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class ClassicMember(Generic[R]):
         self._beating: asyncio.Task[None] | None = None
         self._reason = ""
 
-    # what a subclass says
+    # implemented by subclasses
 
     def _protocols(self) -> dict[str, bytes]:
         """The protocols offered, in order of preference, each with this member's metadata."""
@@ -107,17 +107,17 @@ class ClassicMember(Generic[R]):
         raise NotImplementedError
 
     def _taken(self, protocol: str, assignment: bytes) -> R:
-        """What the assignment means; raises an `ApiError` if it cannot be read."""
+        """Decode this member's assignment; raises an `ApiError` if it is malformed."""
         raise NotImplementedError
 
     def _joined(self, joined: R) -> None:
-        """The member has an assignment of a new generation."""
+        """Called when the member has an assignment of a new generation."""
 
     def _removed(self) -> None:
-        """The group does not know this member any more, and joining goes on."""
+        """Called when the group has removed this member during a join; the join continues with a new member id."""
 
     def _forget_assignment(self) -> None:
-        """What this member assigned as the leader has ended."""
+        """Called when the assignment that this member computed as the leader is no longer valid."""
 
     @property
     def is_joining(self) -> bool:
@@ -192,7 +192,7 @@ class ClassicMember(Generic[R]):
             protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in offered.items()],
             reason=self._reason or None,
         )
-        # The coordinator delays its answer until all members have joined, for up to the rebalance timeout.
+        # The coordinator delays its response until all members have joined, for at most the rebalance timeout.
         timeout_s = max(self._config.request_timeout_ms, self._config.rebalance_timeout_ms) / 1000 + _JOIN_MARGIN_S
         response = await connection.request(request, JoinGroupResponse, timeout_s=timeout_s)
         if response.error_code:
@@ -239,7 +239,7 @@ class ClassicMember(Generic[R]):
                 heard_s = self._loop.time()
             except RebalanceInProgress:
                 heard_s = self._loop.time()
-                self.request_join("the group rebalances")
+                self.request_join("the group is rebalancing")
             except (UnknownMemberId, IllegalGeneration) as error:
                 self._lose(str(error))
                 return
@@ -281,7 +281,7 @@ class ClassicMember(Generic[R]):
     def note(self, error: ApiError) -> None:
         """Handle an error of an offset commit that concerns the membership."""
         if isinstance(error, RebalanceInProgress):
-            self.request_join("the group rebalances")
+            self.request_join("the group is rebalancing")
         elif isinstance(error, FencedInstanceId):
             self._fail(error)
         elif isinstance(error, UnknownMemberId | IllegalGeneration):

@@ -3,7 +3,7 @@
 Producer, consumer and admin client own one `Cluster` each. Connections are keyed by address and purpose: a long poll or
 a JoinGroup blocks its connection until it is answered, so fetches and group requests use connections of their own. A
 connection is opened on first use, by one task that all callers await; after a failure it is not retried before the
-reconnect backoff has passed. If no broker of the metadata is reachable, the bootstrap servers are asked again.
+reconnect backoff has passed. If no broker of the metadata is reachable, the bootstrap servers are contacted again.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Cluster:
         self._refresh_wanted = asyncio.Event()
         self._may_rebootstrap = config.metadata_recovery_strategy == "rebootstrap"
         self._informed_s = self._loop.time()
-        """When metadata last arrived."""
+        """The time at which metadata last arrived."""
         self._is_closed = False
 
     # tasks
@@ -225,7 +225,7 @@ class Cluster:
             self._announce_connection()
 
     def _connect_timeout_s(self, failures: int) -> float:
-        """Twice as long after each failure in a row, up to the longest."""
+        """The timeout of connecting, which doubles with each consecutive failure, up to the maximum."""
         config = self.config
         longest_ms = max(config.connect_timeout_ms, config.connect_timeout_max_ms)
         return min(config.connect_timeout_ms << min(failures, 16), longest_ms) / 1000
@@ -241,7 +241,7 @@ class Cluster:
     def outage(self) -> Outage | None:
         """The broker whose outage has lasted longest, if any: it is unreachable, or a request to it is unanswered.
 
-        Requests to a group coordinator may take long by design and do not count while it is connected.
+        Unanswered requests to a connected group coordinator do not count, because they may take long by design.
         """
         being_tried = frozenset(address for address, _ in self._opening)
         found = [self._outages.longest(self._loop.time(), being_tried)]
@@ -399,7 +399,8 @@ class Cluster:
             await asyncio.sleep(self.backoff.delay_s(max(1, hurry)))
 
     def _rebootstrap_when_due(self) -> None:
-        """Forget brokers that have told nothing for too long, so that the bootstrap servers are asked (KIP-1102)."""
+        """Forget all known brokers after too long without metadata from any of them, so that the bootstrap servers are
+        contacted again (KIP-1102)."""
         silent_s = self._loop.time() - self._informed_s
         if self._may_rebootstrap and silent_s * 1000 >= self.config.metadata_recovery_trigger_ms:
             self._informed_s = self._loop.time()

@@ -2,7 +2,7 @@
 
 Each type of client has a section that extends `ClientConfig`. A key that the section does not declare is an error that
 suggests the nearest one. A setting of another kind of client is only a warning, because producers and consumers share
-configurations; one that other libraries have and this one has not is an error (`foreign_keys`).
+configurations. A setting that only other libraries support is an error (`foreign_keys`).
 """
 
 from __future__ import annotations
@@ -46,13 +46,14 @@ class ClientConfig(ClientOauthOptions):
         REQUIRED,
         scope=CLIENT,
         importance=Importance.HIGH,
-        doc="Initial brokers, as host:port separated by commas; any of them returns the full list.",
+        doc="The brokers for the first connection, as host:port separated by commas; any of them "
+        "returns the list of all brokers.",
     )
     client_id = option(
         "client.id", STRING, "millbeck", scope=CLIENT, doc="The name of this client in a broker's logs and quotas."
     )
     client_rack = option(
-        "client.rack", STRING, "", scope=CLIENT, doc="The rack of this client, to fetch from a nearby replica."
+        "client.rack", STRING, "", scope=CLIENT, doc="The rack of this client, for fetching from a nearby replica."
     )
     metadata_max_age_ms = option(
         "metadata.max.age.ms",
@@ -60,7 +61,7 @@ class ClientConfig(ClientOauthOptions):
         5 * MINUTE_MS,
         valid=at_least(0),
         scope=CLIENT,
-        doc="Refresh the metadata after this time, even without a sign of changes.",
+        doc="The maximum age of metadata; it is refreshed after this time even without known changes.",
     )
     request_timeout_ms = option(
         "request.timeout.ms",
@@ -68,7 +69,7 @@ class ClientConfig(ClientOauthOptions):
         30_000,
         valid=at_least(1),
         scope=CLIENT,
-        doc="Fail a request, and close its connection, if no response arrives in this time.",
+        doc="The maximum time for a response; after it the request fails and its connection is closed.",
     )
     default_api_timeout_ms = option(
         "default.api.timeout.ms",
@@ -76,7 +77,7 @@ class ClientConfig(ClientOauthOptions):
         MINUTE_MS,
         valid=at_least(1),
         scope=CLIENT,
-        doc="Timeout of a call without an explicit one, retries included.",
+        doc="The timeout, including retries, of calls without an explicit timeout.",
     )
     retries = option(
         "retries",
@@ -84,7 +85,8 @@ class ClientConfig(ClientOauthOptions):
         2_147_483_647,
         valid=at_least(0),
         scope=CLIENT,
-        doc="How often a failed request is retried; usually a timeout ends the retries first.",
+        doc="The maximum number of retries of a failed request. With the default, a timeout "
+        "(default.api.timeout.ms, or delivery.timeout.ms for records) ends the retries first.",
     )
     retry_backoff_ms = option(
         "retry.backoff.ms",
@@ -92,10 +94,15 @@ class ClientConfig(ClientOauthOptions):
         100,
         valid=at_least(0),
         scope=CLIENT,
-        doc="Wait this long before the first retry; doubles with each further one.",
+        doc="The backoff before the first retry; it doubles with each further retry.",
     )
     retry_backoff_max_ms = option(
-        "retry.backoff.max.ms", LONG, 1000, valid=at_least(0), scope=CLIENT, doc="The longest wait between two retries."
+        "retry.backoff.max.ms",
+        LONG,
+        1000,
+        valid=at_least(0),
+        scope=CLIENT,
+        doc="The maximum backoff between two retries.",
     )
     reconnect_backoff_ms = option(
         "reconnect.backoff.ms",
@@ -103,7 +110,7 @@ class ClientConfig(ClientOauthOptions):
         50,
         valid=at_least(0),
         scope=CLIENT,
-        doc="Wait this long before reconnecting to a broker that was unreachable.",
+        doc="The backoff before reconnecting to a broker that was unreachable.",
     )
     reconnect_backoff_max_ms = option(
         "reconnect.backoff.max.ms",
@@ -111,7 +118,7 @@ class ClientConfig(ClientOauthOptions):
         1000,
         valid=at_least(0),
         scope=CLIENT,
-        doc="The longest wait between two attempts to connect to a broker.",
+        doc="The maximum backoff between two attempts to connect to a broker.",
     )
     connect_timeout_ms = option(
         "socket.connection.setup.timeout.ms",
@@ -119,7 +126,7 @@ class ClientConfig(ClientOauthOptions):
         10_000,
         valid=at_least(1),
         scope=CLIENT,
-        doc="Timeout of connecting, including the TLS handshake and ApiVersions.",
+        doc="The timeout of connecting to a broker, including the TLS handshake and ApiVersions.",
     )
     connect_timeout_max_ms = option(
         "socket.connection.setup.timeout.max.ms",
@@ -127,7 +134,7 @@ class ClientConfig(ClientOauthOptions):
         30_000,
         valid=at_least(1),
         scope=CLIENT,
-        doc="The timeout of connecting doubles with each failure in a row, up to this.",
+        doc="The maximum timeout of connecting, which doubles with each consecutive failure.",
     )
     metadata_recovery_strategy = option(
         "metadata.recovery.strategy",
@@ -136,8 +143,8 @@ class ClientConfig(ClientOauthOptions):
         valid=one_of("none", "rebootstrap"),
         scope=CLIENT,
         importance=Importance.LOW,
-        doc="rebootstrap: when none of the known brokers answers, or the cluster asks for it, begin again with "
-        "bootstrap.servers; none: stay with the known brokers.",
+        doc="rebootstrap: when none of the known brokers answers, or a broker requires it, the "
+        "client starts again from bootstrap.servers; none: it keeps the known brokers.",
     )
     metadata_recovery_trigger_ms = option(
         "metadata.recovery.rebootstrap.trigger.ms",
@@ -146,7 +153,8 @@ class ClientConfig(ClientOauthOptions):
         valid=at_least(0),
         scope=CLIENT,
         importance=Importance.LOW,
-        doc="Begin again with bootstrap.servers after this time without metadata from any known broker.",
+        doc="The time without metadata from any known broker after which the client starts again "
+        "from bootstrap.servers.",
     )
     connections_max_idle_ms = option(
         "connections.max.idle.ms",
@@ -154,7 +162,7 @@ class ClientConfig(ClientOauthOptions):
         9 * MINUTE_MS,
         valid=at_least(-1),
         scope=CLIENT,
-        doc="Close a connection after being idle for this time; -1: never.",
+        doc="Idle connections are closed after this time; -1: never.",
     )
     security_protocol = option(
         "security.protocol",
@@ -162,19 +170,19 @@ class ClientConfig(ClientOauthOptions):
         "PLAINTEXT",
         valid=one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
         scope=CLIENT,
-        doc="SSL and SASL_SSL encrypt, and verify the broker's certificate; SASL_PLAINTEXT and SASL_SSL log in with "
-        "sasl.mechanism.",
+        doc="The protocol of connections. SSL and SASL_SSL encrypt and verify the broker's "
+        "certificate; SASL_PLAINTEXT and SASL_SSL authenticate with sasl.mechanism.",
     )
     sasl_mechanism = option(
         "sasl.mechanism",
         STRING,
         None,
         scope=CLIENT,
-        doc="How this client logs in: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. There is no default: "
-        "Kafka's, GSSAPI, is not available.",
+        doc="The SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. There is no "
+        "default, because Kafka's default GSSAPI is not available.",
     )
     sasl_mechanisms = option("sasl.mechanisms", STRING, None, scope=CLIENT, doc="librdkafka's name for sasl.mechanism.")
-    sasl_username = option("sasl.username", STRING, None, scope=CLIENT, doc="The user for PLAIN and SCRAM.")
+    sasl_username = option("sasl.username", STRING, None, scope=CLIENT, doc="The user name for PLAIN and SCRAM.")
     sasl_password = option("sasl.password", PASSWORD, None, scope=CLIENT, doc="The password of sasl.username.")
     sasl_jaas_config = option(
         "sasl.jaas.config",
@@ -182,7 +190,7 @@ class ClientConfig(ClientOauthOptions):
         None,
         scope=CLIENT,
         doc="A login module with its options, as in Kafka's clients, instead of sasl.username and sasl.password. It is "
-        'parsed, and no class is loaded. tokenauth="true" of ScramLoginModule logs in with a delegation token.',
+        'only parsed; no class is loaded. tokenauth="true" of ScramLoginModule logs in with a delegation token.',
     )
 
     @classmethod
@@ -194,7 +202,7 @@ class ClientConfig(ClientOauthOptions):
             text = texts.pop(name)
             meant = _meaning_of(cls, name, text, sorted(declared))
             if meant is not None and texts.setdefault(meant, text) != text:
-                raise InvalidConfig(f"{name} and {meant} are two names of one setting, with two values")
+                raise InvalidConfig(f"{name} and {meant} are names of the same setting, but have different values")
         section = cls.resolve(ConfigLayers(static=texts))
         parse_addresses(section.bootstrap_servers)
         section.check()
@@ -219,7 +227,7 @@ def text_of(name: str, value: Value) -> str | None:
 
 
 def _meaning_of(section: type[ClientConfig], name: str, text: str, declared: list[str]) -> str | None:
-    """The setting that an undeclared name stands for; None for one without effect here. Raises `InvalidConfig`."""
+    """The setting for an undeclared name, such as an alias; None if it has no effect here. Raises `InvalidConfig`."""
     from difflib import get_close_matches
 
     from millbeck.client.foreign_keys import ASKS_FOR_NOTHING, LIBRDKAFKA_SYNONYMS, REASONS, is_known_elsewhere
@@ -230,7 +238,7 @@ def _meaning_of(section: type[ClientConfig], name: str, text: str, declared: lis
     if text in ASKS_FOR_NOTHING.get(name, ()):
         return None
     if (synonym or name) in _all_names():
-        # One dictionary of settings for producers and consumers together is usual.
+        # Programs often use the same dictionary of settings for producers and consumers.
         log.warning("configuration %s has no effect on this client, a %s", name, _kind_of(section))
         return None
     if is_known_elsewhere(name):

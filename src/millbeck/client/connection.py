@@ -12,7 +12,7 @@ timeout, and at least ``patience_s``, closes the connection, since all requests 
 unexpected frame. When a connection closes, all requests in flight fail, and `closed` holds the reason.
 
 With SASL the connection authenticates before it is returned, and again before its session ends. Meanwhile further
-requests are held back, and sent afterwards; they count as in flight.
+requests are queued and sent afterwards; they count as in flight.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ class Connection(asyncio.Protocol):
         self._tls_failure: TlsFailed | None = None
         self._on_closed: list[Callable[[ApiError], None]] = []
         self._held: list[Callable[[], None]] | None = None
-        """Requests held back during a re-authentication, to be sent afterwards."""
+        """Requests queued during a re-authentication, to be sent afterwards."""
         self._renewal: asyncio.TimerHandle | None = None
         self._renewing: asyncio.Task[None] | None = None
         self._has_received = False
-        """Whether anything has arrived yet: by its first bytes a peer that is no broker is known."""
+        """Whether any bytes have arrived; the first ones show whether the peer is a Kafka broker."""
         self._has_served = False
         """Whether the broker has answered at least one request of the caller."""
         self._is_writable = True
@@ -106,7 +106,7 @@ class Connection(asyncio.Protocol):
 
         try:
             async with asyncio.timeout(limit_s):
-                # First of all: while a token is fetched, a broker would wait for the authentication in vain.
+                # Before connecting, because a broker would wait for the authentication while a token is being fetched.
                 exchange = None if settings.sasl is None else await settings.sasl.begin()
                 await network.connect(make, host=address.host, port=address.port, tls=settings.tls)
                 assert connection is not None
@@ -134,7 +134,7 @@ class Connection(asyncio.Protocol):
         self._core.ranges = self.versions.ranges
 
     async def _ask_first(self, message: object, response: type[R], version: int) -> R:
-        """Send a request before those of the caller, such as ApiVersions; the caller limits the wait."""
+        """Send a request that precedes those of the program, such as ApiVersions; the caller limits the wait."""
         if self._reason is not None:
             raise self._reason
         reply: asyncio.Future[R] = self._loop.create_future()
@@ -168,12 +168,12 @@ class Connection(asyncio.Protocol):
     async def _authenticate_again(self, credentials: SaslCredentials) -> None:
         try:
             async with asyncio.timeout(self.settings.connect_timeout_s):
-                # Requests go on while a token is fetched.
+                # Requests continue while a token is being fetched.
                 await self._authenticate(credentials, await credentials.begin())
         except TimeoutError:
             self._end(Disconnected(f"{self.address} did not answer the re-authentication in time"))
         except Exception as error:
-            # Requests in flight are retried: new connections tell whether the credentials are of no use any more.
+            # Requests in flight are retried on a new connection, which shows whether the credentials are still valid.
             self._end(Disconnected(f"{self.address}: re-authentication failed: {error}"))
 
     def _send_held(self) -> None:
@@ -436,7 +436,7 @@ class Connection(asyncio.Protocol):
 def _closed_early(address: Address, settings: ConnectionSettings, connection: Connection | None) -> str:
     failure = None if connection is None else connection._tls_failure
     if failure is not None:
-        # With TLS 1.3 a client has finished its handshake when the broker looks at the client's certificate.
+        # With TLS 1.3 a client has completed its handshake before the broker checks the client's certificate.
         hint = "; does it require a client certificate (ssl.keystore.location)?"
         return f"no connection to {address}: {failure}{hint if 'certificate' in str(failure) else ''}"
     if connection is not None and connection.versions is not None:

@@ -94,7 +94,7 @@ class WrongEventLoop(InvalidRequest):
 
 
 class SerializationFailed(InvalidRequest):
-    """A key or value cannot be turned into bytes, or back."""
+    """A key or value cannot be serialized or deserialized."""
 
 
 class DeserializationFailed(SerializationFailed):
@@ -109,7 +109,7 @@ class DeserializationFailed(SerializationFailed):
 def heartbeat_error(code: int, message: str | None, member_epoch: int) -> ApiError:
     """The error of a heartbeat in which the broker assigns.
 
-    To a member that had joined, a group that is gone is what a group without it is: it joins again.
+    A member that had joined gets `UnknownMemberId` instead of `GroupIdNotFound`, so that it joins again.
     """
     error = from_code(code, message or "")
     if isinstance(error, GroupIdNotFound) and member_epoch > 0:

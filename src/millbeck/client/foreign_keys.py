@@ -1,8 +1,8 @@
 """Setting names of other Kafka clients, which configurations shared with them may contain.
 
-The names are those of the Java clients 4.3 and of librdkafka 2.16. What a setting says happens here, or it is refused:
-librdkafka's words for a setting are translated, and a setting that is not available is an error unless its value asks
-for what happens anyway.
+The names are those of the Java clients 4.3 and of librdkafka 2.16. A setting either has its effect here or is refused:
+librdkafka's names are translated, and a setting that is not available is an error, unless its value requests the
+behaviour that this client has anyway.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ LIBRDKAFKA_SYNONYMS: Final = {
     "socket.timeout.ms": "request.timeout.ms",
     "topic.metadata.refresh.interval.ms": "metadata.max.age.ms",
 }
-"""librdkafka's names of settings that have a common name in all clients."""
+"""librdkafka's names of settings, with the common name."""
 
 ASKS_FOR_NOTHING: Final[dict[str, tuple[str, ...]]] = {
     "api.version.request": ("true",),
@@ -118,7 +118,7 @@ ASKS_FOR_NOTHING: Final[dict[str, tuple[str, ...]]] = {
     "socket.nagle.disable": ("true",),
     "statistics.interval.ms": ("0",),
 }
-"""Settings that are not available here, and the values that ask for what happens without them."""
+"""Settings that are not available here, with the values that are accepted because they have no effect."""
 
 REASONS: Final[dict[str, str]] = {
     "client.dns.lookup": "all addresses of a name are tried; there is no canonical lookup",
@@ -130,7 +130,7 @@ REASONS: Final[dict[str, str]] = {
     "enable.partition.eof": "compare position() with end_offsets() instead",
     "statistics.interval.ms": "read the metrics with the clients' metrics() instead",
 }
-"""Why, or what to do instead."""
+"""The reason why a setting is not available, or the alternative."""
 
 KNOWN: Final = frozenset(_JAVA.split()) | frozenset(_LIBRDKAFKA.split())
 

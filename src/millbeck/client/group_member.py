@@ -1,4 +1,4 @@
-"""`GroupMember`: a member of a classic group of any protocol type, as workers of a service that share work out.
+"""`GroupMember`: a member of a classic group of any protocol type, such as a worker of a service that distributes work.
 
     member = GroupMember(
         {"bootstrap.servers": "127.0.0.1:9092", "group.id": "workers"},
@@ -12,8 +12,8 @@
         await member.wait_failed()
 
 The group's leader calls ``assign`` with the metadata of all members by their ids, and gives each its part.
-Before every rebalance ``on_revoked`` is called, after it ``on_assigned``; both may be coroutines. Heartbeats go on in
-the background.
+``on_revoked`` is called before every rebalance and ``on_assigned`` after it; both may be coroutines. Heartbeats are
+sent in the background.
 """
 
 from __future__ import annotations
@@ -42,7 +42,11 @@ class GroupMemberConfig(ClientConfig):
         "group.id", STRING, None, scope=CLIENT, importance=Importance.HIGH, doc="The group this member joins."
     )
     group_instance_id = option(
-        "group.instance.id", STRING, None, scope=CLIENT, doc="Static membership: a member back in time keeps its part."
+        "group.instance.id",
+        STRING,
+        None,
+        scope=CLIENT,
+        doc="The id for static membership: a member that returns within the session timeout keeps its part.",
     )
     session_timeout_ms = option(
         "session.timeout.ms",
@@ -62,7 +66,7 @@ class GroupMemberConfig(ClientConfig):
         60_000,
         valid=at_least(1),
         scope=CLIENT,
-        doc="How long the members may take to join again when the group rebalances.",
+        doc="The maximum time for members to rejoin when the group rebalances.",
     )
 
     def check(self) -> None:
@@ -121,7 +125,7 @@ class _Membership(ClassicMember[MemberAssignment]):
 
 
 class GroupMember(LoopBound):
-    """Started by ``async with`` or `start`."""
+    """The member; it is started by ``async with`` or `start`."""
 
     def __init__(
         self,
@@ -135,7 +139,7 @@ class GroupMember(LoopBound):
         environment: Environment | None = None,
         **named: Value,
     ) -> None:
-        """``protocols``: the metadata by the protocol's name; a function is called for each rebalance."""
+        """``protocols`` has the metadata by protocol name; a function is called for each rebalance."""
         super().__init__(environment)
         self.config = GroupMemberConfig.parse(merged(settings, named))
         self._protocol_type = protocol_type
@@ -176,7 +180,7 @@ class GroupMember(LoopBound):
         await self.close()
 
     def rejoin(self, reason: str) -> None:
-        """Ask for a rebalance: what this member offers, or what there is to assign, has changed."""
+        """Request a rebalance, because this member's metadata or the work to assign has changed."""
         self._enter()
         self._member.request_join(reason)
 

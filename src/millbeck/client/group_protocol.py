@@ -1,6 +1,6 @@
 """Encode and decode the payloads of the consumer protocol type: subscriptions and assignments.
 
-Each begins with its version as an int16. A decoder ignores fields that later versions append.
+Each payload begins with its version as an int16. A decoder ignores fields that later versions append.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A small HTTP client for requests to identity providers: limited in time and size, and without redirects.
 
-It uses the environment's network, so that it runs in the simulator too. Each request has a connection of its own.
-Redirects are errors, because only the configured and allowed address may be contacted.
+It uses the environment's network, so that it runs in the simulator too. Each request uses a new connection. Redirects
+are errors, because only the configured and allowed address may be contacted.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class _Exchange(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
         if not self.answer.cancel() and not self.answer.cancelled():
-            # Seen, even if nobody waited for it.
+            # Marked as retrieved, even if nobody waited for it.
             self.answer.exception()
 
     def _advance(self) -> None:
@@ -160,16 +160,18 @@ class _Exchange(asyncio.Protocol):
         end = self._received.find(_HEAD_END)
         if end < 0:
             if len(self._received) > HEAD_BYTES_MAX:
-                raise HttpFailed(f"the answer's headers are longer than {HEAD_BYTES_MAX} bytes")
+                raise HttpFailed(f"the response's headers are longer than {HEAD_BYTES_MAX} bytes")
             return False
         status_line, *lines = bytes(self._received[:end]).decode("latin-1").split("\r\n")
         del self._received[: end + len(_HEAD_END)]
         version, _, rest = status_line.partition(" ")
         if not version.startswith("HTTP/1.") or not rest[:3].isdigit():
-            raise HttpFailed("the answer is not HTTP/1")
+            raise HttpFailed("the response is not HTTP/1")
         self._status = int(rest[:3])
         if 300 <= self._status < 400:
-            raise HttpFailed(f"the answer is a redirect ({self._status}), which is not followed: set the final address")
+            raise HttpFailed(
+                f"the response is a redirect ({self._status}), which is not followed: set the final address"
+            )
         headers: dict[str, str] = {}
         for line in lines:
             name, _, value = line.partition(":")
@@ -180,7 +182,7 @@ class _Exchange(asyncio.Protocol):
 
     def _take_framing(self, headers: Mapping[str, str]) -> None:
         if headers.get("content-encoding", "identity").lower() != "identity":
-            raise HttpFailed("the answer is compressed, which was not asked for")
+            raise HttpFailed("the response is compressed, which was not requested")
         self._is_chunked = headers.get("transfer-encoding", "").lower() == "chunked"
         length = headers.get("content-length")
         if self._status in _WITHOUT_BODY:
@@ -195,7 +197,7 @@ class _Exchange(asyncio.Protocol):
             end = self._received.find(_LINE_END)
             if end < 0:
                 if len(self._received) > _CHUNK_LINE_MAX:
-                    raise HttpFailed("the answer's chunks are malformed")
+                    raise HttpFailed("the response's chunks are malformed")
                 return
             size = _size(bytes(self._received[:end]).decode("latin-1").partition(";")[0].strip(), 16)
             self._check_chunk(size)
@@ -213,7 +215,7 @@ class _Exchange(asyncio.Protocol):
         if self._chunk_bytes + size > self._bytes_max:
             raise self._too_long()
         if len(self._chunks) >= _CHUNKS_MAX:
-            raise HttpFailed(f"the answer comes in more than {_CHUNKS_MAX} chunks")
+            raise HttpFailed(f"the response has more than {_CHUNKS_MAX} chunks")
 
     def _ended(self) -> None:
         """Handle the end of the connection, which also ends a response without a length."""
@@ -222,7 +224,7 @@ class _Exchange(asyncio.Protocol):
         if self._has_head and not self._is_chunked and self._length is None:
             self._done(bytes(self._received))
         else:
-            self._fail(HttpFailed("the connection was closed before the answer was complete"))
+            self._fail(HttpFailed("the connection was closed before the response was complete"))
 
     def _done(self, body: bytes) -> None:
         if not self.answer.done():
@@ -233,11 +235,11 @@ class _Exchange(asyncio.Protocol):
             self.answer.set_exception(error)
 
     def _too_long(self) -> HttpFailed:
-        return HttpFailed(f"the answer is longer than {self._bytes_max} bytes")
+        return HttpFailed(f"the response is longer than {self._bytes_max} bytes")
 
 
 def _size(text: str, base: int) -> int:
     digits = "0123456789abcdef"[:base]
     if not text or len(text) > _SIZE_DIGITS_MAX or any(each not in digits for each in text.lower()):
-        raise HttpFailed("the answer's length is malformed")
+        raise HttpFailed("the response's length is malformed")
     return int(text, base)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class IdleCheck:
-    """The check; every poll counts, and every further record of ``async for``."""
+    """The check: every poll, and every further record of ``async for``, counts as activity."""
 
     def __init__(self, limit_ms: float) -> None:
         self.record_at_hand: Callable[[], object] = lambda: None

@@ -1,8 +1,8 @@
 """The client's cache of cluster metadata: brokers, topics, leaders. Pure: updated by responses.
 
 A response may come from a broker with stale metadata. A partition's leader is therefore only replaced by one with the
-same or a later leader epoch, as long as the topic id is the same; a topic deleted and created again has a new id and
-starts afresh. Leaders named in Produce and Fetch responses (KIP-951) follow the same rule.
+same or a later leader epoch, as long as the topic id is the same; a topic that was deleted and created again has a new
+id, so all its metadata is replaced. Leaders named in Produce and Fetch responses (KIP-951) follow the same rule.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Metadata:
         return view
 
     def leader(self, topic: str, partition: int) -> BrokerMetadata:
-        """The leader; raises as `partition` does, and `LeaderNotAvailable` if there is none or it is unknown."""
+        """The leader. Raises like `partition`, and `LeaderNotAvailable` if there is no leader or it is unknown."""
         view = self.partition(topic, partition)
         broker = self.brokers.get(view.leader_id)
         if broker is None:
@@ -156,7 +156,7 @@ class Metadata:
         return broker
 
     def without_leader(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Those of the partitions that have no leader now; partitions that are not known are left out."""
+        """The given partitions that have no leader at the moment; unknown partitions are omitted."""
         missing = []
         for partition in partitions:
             try:

@@ -7,7 +7,7 @@ response (Produce with acks=0) get a correlation id but are never in flight.
 Nothing here does I/O or reads a clock. The driver, `connection`, writes the frames and passes received bytes:
 
     frame = core.send(exchange, message)          # registers the exchange as in flight
-    for exchange, outcome in core.receive(data):  # outcome: the decoded response, or the error of reading it
+    for exchange, outcome in core.receive(data):  # outcome: the decoded response, or the error of decoding it
         ...
 """
 
@@ -143,6 +143,6 @@ def _decode(exchange: InFlightRequest, frame: bytes) -> Outcome:
 
 
 def _unreadable(exchange: InFlightRequest, error: DecodeError) -> ApiError:
-    violation = ProtocolViolation(f"the answer to {exchange!r} cannot be read: {error}")
+    violation = ProtocolViolation(f"the response to {exchange!r} cannot be decoded: {error}")
     violation.__cause__ = error
     return violation

@@ -41,7 +41,7 @@ async def retrying(
     retries_max: int,
     on_failure: Callable[[ApiError], None] | None = None,
 ) -> T:
-    """The result of ``attempt``, retried after each retriable `ApiError`; raises the last error at the deadline."""
+    """Call ``attempt``, with a retry after each retriable `ApiError`; raises the last error at the deadline."""
     deadline = Deadline(timeout_s)
     failures = 0
     before: ApiError | None = None
@@ -53,7 +53,7 @@ async def retrying(
             delay_s = backoff.delay_s(failures)
             if not error.retriable or failures > retries_max or delay_s >= deadline.remaining_s:
                 if before is not None and before is not error and error.__cause__ is None:
-                    # A timeout in the last attempt says less than the error of the attempt before.
+                    # The error of the previous attempt is more informative than a timeout of the last one.
                     error.__cause__ = before
                 raise
             if on_failure is not None:

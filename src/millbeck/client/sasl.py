@@ -70,13 +70,13 @@ class SaslCredentials:
 
     mechanism: str
     begin: Callable[[], Awaitable[ClientExchange]]
-    """Starts a new exchange; it may have to wait for a token."""
+    """Starts a new exchange; this may wait for a token."""
     in_thread: Callable[..., Awaitable[Any]]
     randomness: Randomness
     who: str
     """The user in messages, such as ``user alice``."""
     settings: str
-    """The settings named in the message when the login is refused."""
+    """The settings that are named in the message if the login is refused."""
     subject: Callable[[], str | None]
     """The name of its principal, None while it is not known: with tokens, before the first one."""
 
@@ -169,7 +169,7 @@ def password_credentials(
 
 def oauth_credentials(environment: Environment, settings: TokenSettings) -> SaslCredentials:
     """Credentials for OAUTHBEARER."""
-    # Imported late: most clients have no tokens.
+    # Imported here because most clients use no tokens.
     from millbeck.client.oauth.token_source import TokenSource
     from millbeck.security.sasl.oauthbearer import OauthClient
 

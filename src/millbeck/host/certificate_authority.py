@@ -43,7 +43,7 @@ class NewCertificate:
     """The common name."""
     days: int
     hosts: tuple[str, ...] = ()
-    """Host names and addresses by which clients connect; for a node."""
+    """For a node: the host names and addresses by which clients connect."""
     is_server: bool = False
     """Whether the certificate is for a node, which is also a client of other nodes, or only for a client."""
     key_type: KeyType = KeyType.EC
@@ -78,7 +78,9 @@ class CertificateAuthority:
         except x509.ExtensionNotFound:
             is_authority = False
         if not is_authority:
-            raise AuthorityError("the certificate is not that of an authority: it may not sign others")
+            raise AuthorityError(
+                "the certificate is not that of a certificate authority: it must not sign other certificates"
+            )
         loaded_key = _load_key(key, password)
         if loaded_key.public_key() != loaded.public_key():
             raise AuthorityError("the authority's key does not belong to its certificate")
@@ -110,7 +112,7 @@ class CertificateAuthority:
         try:
             old = x509.load_pem_x509_certificate(pem)
         except ValueError as error:
-            raise AuthorityError(f"there is no certificate in it that can be read: {error}") from error
+            raise AuthorityError(f"it contains no readable certificate: {error}") from error
         if old.issuer != self._certificate.subject:
             raise AuthorityError(
                 f"it was issued by {old.issuer.rfc4514_string()}, not by {self._certificate.subject.rfc4514_string()}"

@@ -4,7 +4,7 @@ loop.
 asyncio's event loop adds each ready descriptor to its callback queue and runs it in a further iteration: several
 microseconds of interpreted code for every request, and for every refill of a socket's send buffer during a long
 response. This selector runs the callback as soon as the descriptor is ready, and `select` polls again by itself until
-there is something that only the event loop can do: a queued callback, a timer that is due, a stop. To asyncio it is an
+there is work that only the event loop can do: a queued callback, a timer that is due, a stop. For asyncio it is an
 ordinary selector that never reports a ready descriptor.
 """
 

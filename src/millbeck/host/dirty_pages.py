@@ -2,9 +2,8 @@
 
 The kernel writes dirty pages by itself, after half a minute or when there are many. If a writer is faster than the
 disk, their number grows, and at the dirty limit the kernel blocks the writer: here that is the event loop. Starting
-writeback early keeps a broker away from the limit, but costs processor time, for nothing where the limit is far
-(docs/adr/0012). So it is started from a quarter of the background threshold on, the number at which the kernel itself
-starts.
+writeback early keeps a broker away from the limit, but costs processor time, which is wasted if the limit is far
+(docs/adr/0012). So writeback starts at a quarter of the background threshold, at which the kernel itself starts it.
 
 In a container with a memory limit the threshold is a share of that limit. The container's own dirty pages are not
 counted; those of the whole machine are compared with it, which at worst starts writeback unnecessarily. The same

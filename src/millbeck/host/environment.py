@@ -57,7 +57,7 @@ class HostRandomness:
 
 
 def real_environment(*, portable: bool = False, thread_count: int = 8) -> Environment:
-    """The environment of this machine. ``portable`` disables everything that only Linux has."""
+    """The environment of this machine. ``portable`` disables all features that exist only on Linux."""
     is_linux = IS_LINUX and not portable
     files = HostFiles(is_linux=is_linux)
     threads = HostThreads(thread_count=thread_count)

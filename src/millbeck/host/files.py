@@ -166,7 +166,7 @@ class HostFile:
 
 
 class HostFileLock:
-    """A file lock, held as long as its descriptor is open, so that a process that dies releases it."""
+    """A file lock that is held as long as its descriptor is open, so it is released when the process dies."""
 
     __slots__ = ("_descriptor",)
 

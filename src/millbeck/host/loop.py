@@ -1,8 +1,8 @@
 """asyncio's selector event loop with a selector that also counts the ready descriptors of its last poll.
 
-A node collects the work of one iteration of the event loop and does it at the end, in a callback of its own. When only
-one connection was ready there is nothing to collect: skipping the callback saves an iteration, some 3 µs of the 23
-that a single produce request takes.
+A node collects the work of one iteration of the event loop and does it at the end, in a separate callback. If only one
+connection was ready there is nothing to collect, and skipping the callback saves an iteration, some 3 µs of the 23 that
+a single produce request takes.
 """
 
 from __future__ import annotations

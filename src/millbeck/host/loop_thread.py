@@ -1,7 +1,7 @@
-"""An event loop in a thread of its own, for synchronous programs: any thread may hand it work and wait for the result.
+"""An event loop on a background thread, for synchronous programs: any thread may give it work and wait for the result.
 
 The thread is a daemon: it never keeps a program from ending. After a fork the child has the object without the thread;
-`is_fork` tells.
+`is_fork` detects that.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any, Final, Generic, TypeVar
 T = TypeVar("T")
 
 STARTING: Final = threading.Lock()
-"""Held by a thread that starts a `LoopThread`, so that two first calls at once start one."""
+"""Held while a `LoopThread` is started, so that two concurrent first calls start only one."""
 _END_SECONDS_MAX: Final = 5.0
 
 
 class Delivery(Generic[T]):
-    """The result of one record or call, set by the loop's thread; as `concurrent.futures.Future`, but light.
+    """The result of one record or call, set by the loop's thread; like `concurrent.futures.Future`, but cheaper.
 
-    A lock is made only where somebody waits before the result is there.
+    An event is created only if a thread waits before the result is set.
     """
 
     __slots__ = ("_callbacks", "_error", "_event", "_is_done", "_value")
@@ -46,18 +46,19 @@ class Delivery(Generic[T]):
         return self._value  # type: ignore[return-value]
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Wait for the outcome: the error, or None."""
+        """Wait for the result; returns the error, or None."""
         if not self._is_done:
             event = self._event
             if event is None:
                 event = self._event = threading.Event()
-            # The outcome may have come before the event could be seen.
+            # The result may have been set before the event was visible to the loop's thread.
             if not self._is_done and not event.wait(timeout):
                 raise TimeoutError("not acknowledged yet")
         return self._error
 
     def add_done_callback(self, callback: Callable[[Delivery[T]], object]) -> None:
-        """Call ``callback`` with this object in the thread of the event loop; here and at once if it is done."""
+        """Call ``callback`` with this object in the event loop's thread; if the result is set already, at once in this
+        thread."""
         if self._callbacks is None:
             self._callbacks = []
         self._callbacks.append(callback)
@@ -65,7 +66,7 @@ class Delivery(Generic[T]):
             self._call_back()
 
     def complete(self, value: T | None, error: BaseException | None = None) -> None:
-        """Called once, by the loop's thread."""
+        """Set the result; called once, by the loop's thread."""
         self._value = value
         self._error = error
         self._is_done = True
@@ -85,7 +86,7 @@ class Delivery(Generic[T]):
 class LoopThread:
     def __init__(self, name: str) -> None:
         self.lock: Final = threading.Lock()
-        """For what callers' threads share."""
+        """Protects the state that the callers' threads share."""
         self._process_id = os.getpid()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
@@ -105,7 +106,7 @@ class LoopThread:
 
     @property
     def is_caller(self) -> bool:
-        """Whether the calling thread is that of the loop: it cannot wait for itself."""
+        """Whether the calling thread is the loop's own, which cannot wait for itself."""
         return threading.current_thread() is self._thread
 
     @property
@@ -146,7 +147,7 @@ class LoopThread:
 
 
 class Caller:
-    """A thread that waits in `LoopThread.run`, and what it is asked to do meanwhile."""
+    """A thread that waits in `LoopThread.run`, and the functions to run on it meanwhile."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -156,7 +157,7 @@ class Caller:
         self._orders.put(None)
 
     def serve(self) -> None:
-        """In the calling thread: do what is asked for until the work has ended."""
+        """In the calling thread: run the requested functions until the work has ended."""
         while (order := self._orders.get()) is not None:
             function, reply = order
             try:

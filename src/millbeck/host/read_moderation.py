@@ -1,11 +1,11 @@
 """Read moderation: delays reads of a connection that streams requests, so that several requests arrive per read.
 
 A client that sends without waiting for responses, about as fast as the broker, finds the broker idle each time: every
-request is read, written to the log and answered alone, which costs up to twice as much as several together. A delay of
-a fraction of a millisecond lets a few of them arrive. But a client that waits for responses is only slowed down, and
-without delays the broker cannot distinguish the two. With a delay, a waiting client has sent everything it may send
-before each read, and sends more only after it gets the responses; so nothing has arrived when the responses are sent. A
-streaming client has often sent its next request by then.
+request is read, written to the log and answered alone, which costs up to twice as much as handling several together. A
+delay of a fraction of a millisecond lets a few of them arrive. But a client that waits for responses is only slowed
+down, and without delays the broker cannot distinguish the two. With a delay, a waiting client has sent everything it
+may send before each read, and sends more only after it gets the responses; so nothing has arrived when the responses
+are sent. A streaming client has often sent its next request by then.
 
 So delays are tried where they could help, for a few reads, and kept as long as enough reads find data waiting.
 Otherwise the next trial is delayed, longer after each failure. Short reads are single requests of a waiting client, and

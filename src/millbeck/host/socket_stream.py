@@ -3,10 +3,10 @@
 Theory of operation. The asyncio transport opens and closes the connection and does nothing in between. All output goes
 through this stream, so the transport's write buffer stays empty and the two never interleave; all input is read here,
 which avoids several transport calls per request. ``send`` tries at once. When the kernel accepts no more, or the
-connection has used its share of this loop iteration, the rest is queued and the event loop watches the descriptor
-until the queue is empty. When the peer has closed or the socket failed, the transport resumes reading: it gets the
-same error and ends the connection as usual. The descriptor is the transport's own and is used only while the transport
-is not closing: afterwards its number may belong to another file.
+connection has used its share of this loop iteration, the rest is queued and the event loop watches the descriptor until
+the queue is empty. When the peer has closed or the socket failed, the transport resumes reading, gets the same error
+and ends the connection as usual. The descriptor is the transport's own and is used only while the transport is not
+closing: afterwards its number may belong to another file.
 
 Each refill of a full send buffer costs a wake-up, which is most of a long response's cost outside the kernel. So the
 first long slice that does not fit enlarges the buffer, once, up to the owner's limit; likewise the receive buffer when

@@ -1,8 +1,8 @@
 """Creates contexts of the ``ssl`` module from settings in memory.
 
-Python loads a private key from files only. So key and chain pass through an anonymous file in memory, which has no
-name for anyone else to open and is gone when it is closed; where the system has none, through a file that only this
-user can read.
+Python loads private keys only from files. So key and chain are passed in an anonymous file in memory, which other
+processes cannot open by name and which disappears when it is closed; on systems without such files, in a file that only
+this user can read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def make_context(settings: TlsSettings) -> TlsContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if settings.is_server else ssl.PROTOCOL_TLS_CLIENT)
     versions = [_VERSIONS[name] for name in settings.versions]
     context.minimum_version, context.maximum_version = min(versions), max(versions)
-    # Clients must not make a node do handshakes over and over on one connection of TLS 1.2.
+    # A client must not be able to request repeated handshakes on one TLS 1.2 connection.
     context.options |= ssl.OP_NO_RENEGOTIATION
     if settings.is_server:
         context.num_tickets = 1  # OpenSSL's two are for browsers; each is time in every handshake
@@ -38,7 +38,7 @@ def make_context(settings: TlsSettings) -> TlsContext:
             context.set_ciphers(settings.ciphers)
     if settings.identity:
         with _named("identity"), _file_of(settings.identity) as path:
-            # Without a password given, OpenSSL would ask for that of an encrypted key on the terminal.
+            # Without a password, OpenSSL would prompt for that of an encrypted key on the terminal.
             context.load_cert_chain(path, password=settings.key_password or "")
     _trust(context, settings)
     context.check_hostname = settings.checks_host_name and not settings.is_server
@@ -50,7 +50,7 @@ def _trust(context: ssl.SSLContext, settings: TlsSettings) -> None:
     if settings.trusted is not None:
         with _named("trusted"):
             context.load_verify_locations(cadata=settings.trusted)
-        # A certificate that is trusted need not be an authority's own, as in Java.
+        # As in Java, a trusted certificate need not be that of a certificate authority.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     elif settings.peer_certificate is not PeerCertificate.NONE:
         context.load_default_certs(ssl.Purpose.CLIENT_AUTH if settings.is_server else ssl.Purpose.SERVER_AUTH)

@@ -55,7 +55,7 @@ class TlsSession:
         return True
 
     def certificate(self) -> bytes | None:
-        """The peer's certificate as DER; None when it sent none, or when it was not asked for one."""
+        """The peer's certificate as DER; None if it sent none, or if none was requested."""
         return self._ssl.getpeercert(binary_form=True)
 
     # ciphertext

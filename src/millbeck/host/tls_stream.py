@@ -192,7 +192,7 @@ class TlsStream:
         if self._is_secured:
             self._wire.resume_reading()
             if self._session.has_input or self._session.is_ended:
-                # Later: the caller is in the middle of a turn.
+                # Deferred, because the caller is in the middle of an event batch.
                 asyncio.get_running_loop().call_soon(self._deliver)
 
     @property

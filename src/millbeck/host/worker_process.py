@@ -1,8 +1,8 @@
 """The worker process of `workers`: runs one job after another and ends with its parent process.
 
 Frames are read from standard input and written to standard output: four bytes of length, then a pickled tuple whose
-first item is the frame's type. Both ends are this program's own processes; nothing from the network is ever unpickled.
-A thread reads, so that a message or the end of the input is noticed during a job: the end of the input means that the
+first item is the frame's type. Both ends are processes of this program; nothing from the network is ever unpickled. A
+thread reads, so that a message or the end of the input is noticed during a job: the end of the input means that the
 parent has ended, and then this process exits at once, whatever it is doing.
 
 The job's prints go to standard error, and the process runs with a lower priority (`NICENESS`).

@@ -1,4 +1,4 @@
-"""Long jobs in processes of their own, so that they take no time of the event loop and its processor.
+"""Long jobs in separate processes, so that they take no time of the event loop and its processor.
 
 A worker is a fresh interpreter (nothing is forked from a process that has threads and sockets), started when there is
 a job for it, and ended after an idle time. Its modules are loaded with the first job: a node without jobs pays

@@ -1,9 +1,9 @@
-"""Config providers: values that a properties file takes from elsewhere, ``${file:/etc/secrets.properties:password}``.
+"""Config providers: variables in a properties file, such as ``${file:/etc/secrets.properties:password}``.
 
-Kafka's three are there, under the names of their classes, and only those that ``config.providers`` in the same file
-names. They replace variables in files that are read at start, never in what comes over the network (CVE-2024-31141), so
-nobody but who writes the file chooses what is read. A variable that has no value is an error: its own text would be
-a password that everybody can guess.
+Kafka's three providers are available, under the names of their classes, if ``config.providers`` in the same file
+enables them. They replace variables only in files that are read at start, never in settings from the network
+(CVE-2024-31141), so that only the author of the file decides what is read. A variable without a value is an error;
+otherwise its own text would become a password that anyone can guess.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ALLOWED_NAMES: Final = "allowlist.pattern"
 _VARIABLE: Final = re.compile(r"\$\{([^}:]*):(?:([^}:]*):)?([^}]*)\}")
 
 ReadText = Callable[[str], str]
-"""The content of a small file; raises ``OSError`` or ``UnicodeDecodeError``."""
+"""Returns the content of a small file; raises ``OSError`` or ``UnicodeDecodeError``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class _Provider:
 
 
 def without_providers(settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings that are not about providers."""
+    """The settings other than those of the providers."""
     return {
         name: text
         for name, text in settings.items()
@@ -56,8 +56,8 @@ def has_variable(text: str) -> bool:
 def resolved_settings(
     settings: Mapping[str, str], *, read_text: ReadText, environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """The settings of one file with the values of their variables, as `ProvidedText`, and without the providers' own.
-    Raises `InvalidConfig`."""
+    """The settings of one file with variables replaced by their values (as `ProvidedText`), and without the providers'
+    settings. Raises `InvalidConfig`."""
     providers = _providers(settings)
     if not providers:
         return dict(settings)
@@ -120,7 +120,7 @@ class _Lookup:
             nonlocal is_replaced
             provider = self._providers.get(match[1])
             if provider is None:
-                # It may mean something else: other software has variables of this form.
+                # It may have another meaning: other software has variables of this form.
                 return match[0]
             is_replaced = True
             return self._value(setting, provider, match[2] or "", match[3])

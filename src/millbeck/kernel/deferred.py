@@ -29,8 +29,8 @@ class Deferred(Generic[T]):
         return self._queue is not None
 
     def abandon(self) -> bool:
-        """Stop waiting (deadline passed, connection closed), so that it is never completed; False when it has ended
-        already.
+        """Stop waiting (deadline passed, connection closed), so that the item is never completed; returns False if it
+        has ended already.
         """
         queue, self._queue = self._queue, None
         if queue is None:

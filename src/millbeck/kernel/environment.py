@@ -44,7 +44,7 @@ class Clock(Protocol):
         """Milliseconds since 1970; may jump."""
 
     def wall_ns(self) -> int:
-        """The same in nanoseconds; the machine's clock has it without a Python call, for the data path."""
+        """Nanoseconds since 1970; on the real machine this needs no Python call, for the data path."""
 
     def busy_seconds(self) -> float:
         """Time that the calling thread has run or waited for a processor; it was idle for the rest of the elapsed
@@ -346,9 +346,7 @@ class Network(Protocol):
         """A context for `listen` and `connect`. Raises `TlsUnusable`."""
 
     def host_name(self) -> str:
-        """The name by which other hosts can reach this one, as far as it knows; it asks the resolver, so call it
-        rarely.
-        """
+        """The name by which other hosts can presumably reach this one. It queries the resolver, so call it rarely."""
 
     def outlet(self, transport: asyncio.Transport, *, buffers: SocketBuffers = SYSTEM_BUFFERS) -> ConnectionStream:
         """The stream for an accepted connection: sendfile on a plain socket; pread and write under TLS and in the

@@ -1,7 +1,7 @@
 """Event batch: the work collected in one iteration of the event loop, done once at its end, in a fixed order.
 
 Handlers only add work. At the end of the batch come, in this order: staged appends (one vectored write per partition),
-high watermarks, completions, responses. No handler calls into another connection, and a burst of requests for one
+high watermarks, completions, responses. So no handler calls into another connection, and a burst of requests for one
 partition costs one system call. Work that a step adds for an earlier step is done in the next batch, so a batch always
 ends.
 

@@ -4,9 +4,9 @@
     produce = requests.child("Produce")  # once, kept by the caller
     produce.value += 1       # on the hot path: an attribute of a slotted object
 
-State that exists anyway is not counted twice: a gauge's child can be a function (``child(...).read = f``), and so can
-a whole family (`callback_gauge`, `callback_counter`), called at each scrape. A function that raises is omitted and
-counted in ``millbeck_metrics_failures_total``. A function over thousands of partitions is declared ``in_parts``: a
+State that exists elsewhere need not be counted again: a gauge's child can be a function (``child(...).read = f``), and
+so can a whole family (`callback_gauge`, `callback_counter`), called at each scrape. A function that raises is omitted
+and counted in ``millbeck_metrics_failures_total``. A function over thousands of partitions is declared ``in_parts``: a
 generator that `render_parts` suspends after a number of rows, or whenever it yields None, so that the event loop can
 run.
 

@@ -30,7 +30,7 @@ def check_topic_name(name: str) -> None:
         raise InvalidTopic("the topic name must not be empty")
     if name in (".", ".."):
         raise InvalidTopic('the topic name must not be "." or ".."')
-    # Not the raw name: it may have any content, and is written to logs.
+    # Escaped, because the name may have any content and is written to logs.
     shown = ascii(name) if len(name) <= _SHOWN_LENGTH_MAX else ascii(name[:_SHOWN_LENGTH_MAX]) + "..."
     if len(name) > TOPIC_NAME_LENGTH_MAX:
         raise InvalidTopic(f"the topic name {shown} is longer than {TOPIC_NAME_LENGTH_MAX} characters")

@@ -45,8 +45,8 @@ class Secret:
 
 
 class ProvidedText(str):
-    """A setting's text that has a value from a config provider: it is not shown in answers and messages, whatever the
-    setting is."""
+    """The text of a setting with a value from a config provider. It is never shown in responses and messages, whatever
+    the setting is."""
 
     __slots__ = ()
 

@@ -38,7 +38,7 @@ class _Snapshot:
 
 
 class _Owner:
-    """State that a registry can revert. Compared by identity, so that owners can be dict keys."""
+    """State that a registry can revert. Owners are compared by identity, so that they can be dict keys."""
 
     __slots__ = ("_notebook", "_registry", "_snapshot")
 

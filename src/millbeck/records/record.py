@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from millbeck.records.typevars import K, V
 
     class Record(Generic[K, V]):
-        """How programs see `millbeck.records.native.record.Record`."""
+        """The generic type of `millbeck.records.native.record.Record` for type checkers."""
 
         def __init__(
             self,

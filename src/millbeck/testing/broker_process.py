@@ -82,7 +82,7 @@ class Broker:
             self.wait_until_ready()
 
     def launch(self) -> None:
-        """Start the process unless it runs, without waiting."""
+        """Start the process unless it is running, without waiting."""
         if self.is_running:
             return
         self._reap()
@@ -153,7 +153,7 @@ class Broker:
         self._process.send_signal(signal.SIGCONT)
 
     def restart(self) -> None:
-        """Stop the node if it runs, and start it again with the same address and data."""
+        """Stop the node if it is running, and start it again with the same address and data."""
         self.stop()
         self.start()
 
@@ -212,8 +212,8 @@ def broker(
     """A new node within a ``with`` block.
 
     Settings are Kafka's, with underscores for dots when given as keywords: ``broker(num_partitions=3)`` is
-    ``broker({"num.partitions": 3})``. With ``data`` the logs are kept in that directory and stay there. With
-    ``secure`` clients connect by TLS and log in, and ACLs are in force (`SecureBroker`).
+    ``broker({"num.partitions": 3})``. With ``data`` the logs are kept in that directory and stay there. With ``secure``
+    the node uses TLS, SASL and ACLs (`SecureBroker`).
     """
     texts, directory = settings_texts(settings, keywords), None if data is None else Path(data)
     running = _secure_broker(texts, directory) if secure else Broker(texts, directory)

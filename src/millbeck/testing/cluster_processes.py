@@ -58,7 +58,8 @@ class Cluster:
             node.cluster_id = cluster_id
 
     def stop(self) -> None:
-        """Shut all nodes down cleanly, in parallel: the last ones would have no other node to move leadership to."""
+        """Shut all nodes down cleanly and in parallel, because the last ones would have no other node to which to move
+        leaders."""
         for node in self.nodes:
             node.request_stop()
         for node in self.nodes:

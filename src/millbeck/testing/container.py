@@ -15,7 +15,8 @@ HOST: Final = "127.0.0.1"
 
 
 class KafkaContainer:
-    """Start it with ``with`` or `start`; the image is accepted and ignored, there is only one broker here."""
+    """The broker; start it with ``with`` or `start`. The image is accepted and ignored, because there is only one
+    broker."""
 
     def __init__(self, image: str = "", port: int = 9093) -> None:
         self.image = image
@@ -25,7 +26,7 @@ class KafkaContainer:
         self._broker: Broker | None = None
 
     def with_kraft(self) -> Self:
-        """Nothing to do: the node always is its own KRaft controller."""
+        """Does nothing: the node is always its own KRaft controller."""
         return self
 
     def with_cluster_id(self, cluster_id: str) -> Self:
@@ -33,7 +34,7 @@ class KafkaContainer:
         return self
 
     def with_env(self, key: str, value: str) -> Self:
-        """A ``KAFKA_…`` variable as in Kafka's images: ``KAFKA_NUM_PARTITIONS`` is ``num.partitions``."""
+        """Set a ``KAFKA_…`` variable as in Kafka's images: ``KAFKA_NUM_PARTITIONS`` is ``num.partitions``."""
         if any(name.endswith("listeners") for name in settings_of_environment({key: value})):
             raise ValueError(f"{key}: the node chooses its listeners; read its address with get_bootstrap_server()")
         self._environment[key] = value

@@ -73,7 +73,7 @@ def schema_registry_url(kafka: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def kafka_secure(kafka_settings: Mapping[str, object]) -> Iterator[SecureBroker]:
-    """A node of the session whose clients connect by TLS and log in, and whose ACLs are in force."""
+    """A node of the session with TLS, SASL and ACLs."""
     from millbeck.testing.broker_process import broker
 
     with broker(kafka_settings, secure=True) as running:
@@ -82,7 +82,7 @@ def kafka_secure(kafka_settings: Mapping[str, object]) -> Iterator[SecureBroker]
 
 @pytest.fixture
 def kafka_user(kafka_secure: SecureBroker) -> Iterator[ClientConfigs]:
-    """A user of that node for this test, who may use every topic, group and transactional id."""
+    """A user of that node for this test, with access to every topic, group and transactional id."""
     from uuid import uuid4
 
     from millbeck.kernel.errors import ApiError
@@ -97,7 +97,7 @@ def kafka_user(kafka_secure: SecureBroker) -> Iterator[ClientConfigs]:
 
 @pytest.fixture(scope="session")
 def topology_spark() -> Iterator[SparkSession]:
-    """The Spark of the session's topologies; override it to run them on another."""
+    """The Spark session on which topologies run; override it to use another one."""
     from millbeck.pipeline.session import spark_session
 
     spark = spark_session("topologies", master="local[2]", settings={"spark.ui.enabled": "false"})
@@ -120,7 +120,8 @@ def topology_driver(topology_spark: SparkSession) -> Iterator[Callable[..., Topo
 
 @pytest.fixture(scope="session")
 def kafka_cluster(kafka_settings: Mapping[str, object]) -> Iterator[Cluster]:
-    """Three nodes; what a test has stopped, the next one starts with ``kafka_cluster.start()``."""
+    """Three nodes of this test session. If a test stops some, the next one can start them by
+    ``kafka_cluster.start()``."""
     from millbeck.testing.cluster_processes import cluster
 
     with cluster(kafka_settings) as running:

@@ -22,9 +22,9 @@ class RegistryFailed(RuntimeError):
 
 @contextmanager
 def registry(bootstrap: str) -> Iterator[str]:
-    """The URL of a new registry within a ``with`` block, whose topic is on these brokers."""
+    """The URL of a new registry within a ``with`` block; it stores its topic on these brokers."""
     if find_spec("uvicorn") is None or find_spec("starlette") is None:
-        raise RegistryFailed("a schema registry needs its extra: pip install 'millbeck[registry]'")
+        raise RegistryFailed("the schema registry is not installed: pip install 'millbeck[registry]'")
     settings = {
         "listeners": "http://127.0.0.1:0",
         "kafkastore.bootstrap.servers": bootstrap,

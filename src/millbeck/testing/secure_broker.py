@@ -24,8 +24,8 @@ ITERATIONS = 4096
 
 
 class SecureBroker(Broker):
-    """A node whose clients connect by TLS and log in by SCRAM. `admin` may do everything; `app` may use every topic,
-    group and transactional id.
+    """A node whose clients connect by TLS and authenticate by SCRAM. `admin` may do everything; `app` may use every
+    topic, group and transactional id.
 
     The client configurations of a user are its attributes ``librdkafka``, ``java`` and ``kafka_python``.
     """
@@ -80,7 +80,7 @@ class SecureBroker(Broker):
         """Allow operations, by Kafka's names, on resources: ``allow("alice", "READ", topic="orders", group="*")``.
 
         A resource is a ``topic``, a ``group``, a ``transactional_id`` or the ``cluster`` (any name); a name that ends
-        with ``*`` is a prefix. Raises `ApiError`, and ValueError for a name that Kafka does not have.
+        with ``*`` is a prefix. Raises `ApiError`, and ValueError for an unknown operation or resource type.
         """
         self._create_acls(_entries(user, operations, resources, Permission.ALLOW))
 
@@ -115,7 +115,7 @@ def _entries(
     entries = []
     for kind, name in resources.items():
         if kind.upper() not in ResourceType.__members__:
-            raise ValueError(f"{kind}: a resource is a topic, group, transactional_id or cluster")
+            raise ValueError(f"{kind}: a resource must be a topic, group, transactional_id or cluster")
         is_prefix = name.endswith("*") and name != WILDCARD
         resource_type = ResourceType[kind.upper()]
         for operation in operations:

@@ -27,7 +27,7 @@ _LENGTH: Final = Struct(">i")
 
 
 def create_topic(bootstrap: str, name: str, *, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
-    """Create a topic. Delete a topic. Raises `ApiError` or ``OSError``."""
+    """Create a topic. Raises `ApiError` or ``OSError``."""
     topic = CreatableTopic(
         name=name,
         num_partitions=partitions,
@@ -41,7 +41,7 @@ def create_topic(bootstrap: str, name: str, *, partitions: int = 1, configs: Map
 
 
 def delete_topic(bootstrap: str, name: str) -> None:
-    """Raises `ApiError` or ``OSError``."""
+    """Delete a topic. Raises `ApiError` or ``OSError``."""
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=int(TIMEOUT_SECONDS * 1000))
     answer = _ask(bootstrap, DELETE_TOPICS, request, DeleteTopicsResponse)
     for result in answer.responses:

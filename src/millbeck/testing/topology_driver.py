@@ -9,7 +9,7 @@
 `advance` processes the records piped since the last call as one batch, and then closes the windows whose time has
 passed. So a test knows which records share a batch, and event time advances by the records it pipes. State is kept
 between batches as in a run: each advance continues from a checkpoint in a temporary directory. `spark_session` or the
-fixture ``topology_driver`` of pytest gives the Spark to run on; the first test waits for it to start.
+fixture ``topology_driver`` of pytest provides the Spark session; the first test waits for it to start.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ class TopologyTestDriver:
     ) -> None:
         """Put a record at the end of a topic of one partition; ``at`` is its timestamp, a number in milliseconds."""
         if self._topology is not None and topic in self._topology.whole:
-            raise TopologyError(f"{topic} is a global table, which is read when the first batch begins: pipe it before")
+            raise TopologyError(
+                f"{topic} is a global table, which is read when the first batch begins: pipe its records before that"
+            )
         offset = self._ends.get(topic, 0)
         self._ends[topic] = offset + 1
         record = {
@@ -153,7 +155,7 @@ class _MemoryTopology(Topology):
 
 
 class _MemorySource:
-    """Spark's own source of records in memory; PySpark has no name for it."""
+    """Spark's in-memory source of records, which PySpark does not expose."""
 
     def __init__(self, spark: SparkSession) -> None:
         jvm: Any = spark._jvm

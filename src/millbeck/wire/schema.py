@@ -136,7 +136,7 @@ class Field:
 
 
 class _Declared:
-    """The value assigned in the class body until the decorator turns it into a `Field`."""
+    """The value assigned in the class body, until the decorator converts it to a `Field`."""
 
     __slots__ = ("options", "type")
 

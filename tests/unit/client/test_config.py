@@ -66,7 +66,7 @@ def test_a_setting_of_another_kind_of_client_is_a_warning(caplog: pytest.LogCapt
 
 def test_librdkafka_s_word_for_a_setting_means_that_setting() -> None:
     assert ProducerConfig.parse(BOOTSTRAP | {"queue.buffering.max.ms": "50"}).linger_ms == 50
-    with pytest.raises(InvalidConfig, match=r"queue\.buffering\.max\.ms and linger\.ms are two names"):
+    with pytest.raises(InvalidConfig, match=r"queue\.buffering\.max\.ms and linger\.ms are names of the same setting"):
         ProducerConfig.parse(BOOTSTRAP | {"queue.buffering.max.ms": "50", "linger.ms": "5"})
 
 

@@ -10,10 +10,10 @@ from millbeck.client.diagnosis import stranger
 @pytest.mark.parametrize(
     ("first", "words"),
     [
-        (b"HTTP/1.1 400 Bad Request", "an HTTP server answers there"),
+        (b"HTTP/1.1 400 Bad Request", "an HTTP server answered"),
         (b"\x15\x03\x03\x00\x02\x02\x46", "set security.protocol=SSL or SASL_SSL"),
         (b"SSH-2.0-OpenSSH", "an SSH server"),
-        (b"220 smtp.example.org", "no Kafka broker"),
+        (b"220 smtp.example.org", "not a Kafka broker"),
     ],
 )
 def test_a_stranger_is_named(first: bytes, words: str) -> None:

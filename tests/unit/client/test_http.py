@@ -79,7 +79,7 @@ FAILURES = {
     "huge": "longer than 100000 bytes",
     "endless": "longer than 100000 bytes",
     "redirect": "a redirect",
-    "cut": "closed before the answer was complete",
+    "cut": "closed before the response was complete",
     "reset": "connection",
 }
 

@@ -117,10 +117,10 @@ def test_what_cannot_be_made_is_refused_with_the_reason(authority: CertificateAu
             authority.issue(wanted, now_ms=NOW_MS)
     with pytest.raises(AuthorityError, match="was issued by CN=authority, not by CN=other"):
         other.renew(node, days=1, now_ms=NOW_MS)
-    with pytest.raises(AuthorityError, match="no certificate in it"):
+    with pytest.raises(AuthorityError, match="contains no readable certificate"):
         other.renew(b"nothing", days=1, now_ms=NOW_MS)
     for certificate, key, message in (
-        (node, authority.key_pem, "not that of an authority"),
+        (node, authority.key_pem, "not that of a certificate authority"),
         (authority.certificate_pem, other.key_pem, "does not belong"),
         (b"nothing", other.key_pem, "certificate cannot be read"),
         (authority.certificate_pem, b"nothing", "key cannot be read"),

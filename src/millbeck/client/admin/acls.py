@@ -66,7 +66,7 @@ def sorting_key(entry: AccessControlEntry) -> tuple[int | str, ...]:
 async def create_acls(
     cluster: Cluster, entries: Iterable[AccessControlEntry], *, timeout_s: float | None
 ) -> Outcomes[AccessControlEntry, AccessControlEntry]:
-    """Create ACLs; one that exists already is not an error."""
+    """Create ACLs; it is not an error if one exists already."""
     from millbeck.wire.messages.acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 
     async def attempt(

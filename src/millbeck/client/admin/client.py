@@ -59,7 +59,7 @@ class AdminConfig(ClientConfig):
 
 
 class Admin(LoopBound):
-    """Started by its first call; use it as an async context manager, or call `close`."""
+    """The admin client. It is started by its first call; use it as an async context manager, or call `close`."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class Admin(LoopBound):
     async def create_acls(
         self, entries: Iterable[AccessControlEntry], *, timeout_s: float | None = None
     ) -> Outcomes[AccessControlEntry, AccessControlEntry]:
-        """Create ACLs; one that exists already is not an error."""
+        """Create ACLs; it is not an error if one exists already."""
         from millbeck.client.admin.acls import create_acls
 
         return await create_acls(self.cluster, entries, timeout_s=timeout_s)
@@ -327,7 +327,7 @@ class Admin(LoopBound):
         cluster_id: str | None = None,
         timeout_s: float | None = None,
     ) -> None:
-        """Make a controller that runs as an observer with that directory a voter."""
+        """Add a voter: the controller that runs as an observer with this directory."""
         from millbeck.client.admin.nodes import add_raft_voter
 
         await add_raft_voter(self.cluster, node_id, directory_id, endpoints, cluster_id=cluster_id, timeout_s=timeout_s)
@@ -368,7 +368,7 @@ class Admin(LoopBound):
         unclean: bool = False,
         timeout_s: float | None = None,
     ) -> Outcomes[TopicPartition, None]:
-        """Elect preferred leaders, or unclean ones where there is no leader; for all partitions if None are given."""
+        """Elect preferred leaders, or unclean ones for partitions without a leader; None means all partitions."""
         from millbeck.client.admin.replicas import elect_leaders
 
         return await elect_leaders(self.cluster, partitions, unclean=unclean, timeout_s=timeout_s)
@@ -435,7 +435,7 @@ class Admin(LoopBound):
         require_stable: bool = False,
         timeout_s: float | None = None,
     ) -> Outcomes[str, dict[TopicPartition, GroupOffset]]:
-        """The committed offsets of groups, for all or the given partitions; partitions without one are left out."""
+        """The committed offsets of groups, for all or the given partitions; partitions without one are omitted."""
         from millbeck.client.admin.groups import list_group_offsets
 
         return await list_group_offsets(

@@ -25,7 +25,7 @@ def _node_of(resource: ConfigResource) -> int | None:
     if resource.type not in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) or not resource.name:
         return None
     if not resource.name.isascii() or not resource.name.isdigit():
-        raise InvalidRequest(f"a broker resource is named by its id, not by {resource.name!r}")
+        raise InvalidRequest(f"the name of a broker resource must be its id, not {resource.name!r}")
     return int(resource.name)
 
 
@@ -200,7 +200,8 @@ async def _alter(
             if node_id is not None:
                 await cluster.ask_metadata([], deadline)
                 if node_id not in cluster.metadata.brokers:
-                    # The broker is down. Others forward the change to the controller; Apache Kafka's refuse to.
+                    # The broker is down. Other brokers forward the change to the controller; those of
+                    # Apache Kafka refuse it.
                     asked = None
             outcomes.update(await ask(asked, group, deadline))
         return outcomes

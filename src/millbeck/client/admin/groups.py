@@ -23,7 +23,7 @@ DEAD = "Dead"
 async def list_groups(
     cluster: Cluster, *, states: Iterable[str], types: Iterable[str], timeout_s: float | None
 ) -> dict[str, GroupListing]:
-    """The groups of all brokers, sorted by id; raises if a broker cannot be asked."""
+    """The groups of all brokers, sorted by id; raises if a broker does not answer."""
     from millbeck.wire.messages.groups import ListGroupsRequest, ListGroupsResponse
 
     wanted_states, wanted_types = list(states), list(types)
@@ -121,7 +121,7 @@ def _assignment_of(payload: bytes, protocol_type: str) -> tuple[TopicPartition, 
     try:
         return tuple(decode_assignment(payload))
     except DecodeError:
-        # The assignment of another protocol type is opaque; its bytes are returned beside this.
+        # The assignment of another protocol type is opaque; its bytes are returned separately.
         return ()
 
 
@@ -152,7 +152,7 @@ async def list_group_offsets(
     require_stable: bool,
     timeout_s: float | None,
 ) -> Outcomes[str, dict[TopicPartition, GroupOffset]]:
-    """The committed offsets of each group, for all or the given partitions; partitions without one are left out."""
+    """The committed offsets of each group, for all or the given partitions; partitions without one are omitted."""
     from millbeck.client.offset_requests import fetch_committed
 
     async def attempt(

@@ -180,7 +180,7 @@ async def add_raft_voter(
     cluster_id: str | None,
     timeout_s: float | None,
 ) -> None:
-    """Make a controller that runs as an observer a voter; ``endpoints`` are listener name, host and port."""
+    """Add a voter: a controller that runs as an observer. ``endpoints`` are listener name, host and port."""
     from millbeck.wire.messages.quorum import AddRaftVoterRequest, AddRaftVoterResponse, Listener
 
     listeners = [Listener(name=name, host=host, port=port) for name, host, port in endpoints]

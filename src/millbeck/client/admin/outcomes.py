@@ -45,7 +45,7 @@ PASSING: Final = (
 
 
 class Outcomes(Generic[K, V]):
-    """Results by item. Reading a failed item raises its error; `succeeded` and `failed` are the two subsets."""
+    """The results by item. Reading a failed item raises its error; `succeeded` and `failed` are the two subsets."""
 
     __slots__ = ("failed", "succeeded")
 

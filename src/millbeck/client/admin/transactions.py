@@ -46,7 +46,7 @@ async def list_transactions(
     pattern: str | None = None,
     timeout_s: float | None = None,
 ) -> list[TransactionListing]:
-    """The transactional ids of all brokers, sorted; raises if a broker cannot be asked."""
+    """The transactional ids of all brokers, sorted; raises if a broker does not answer."""
     from millbeck.wire.messages.transactions import ListTransactionsRequest, ListTransactionsResponse
 
     request = ListTransactionsRequest(list(states), list(producer_ids), duration_ms, pattern)

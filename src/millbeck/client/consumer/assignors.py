@@ -50,7 +50,7 @@ def in_order(members: Sequence[SubscribedMember]) -> list[SubscribedMember]:
 
 
 class RangeAssignor:
-    """Per topic: consecutive ranges of partitions of equal size, the first members get one more."""
+    """Assigns consecutive ranges of each topic's partitions, of equal size; the first members may get one more."""
 
     name = "range"
     is_cooperative = False
@@ -75,7 +75,8 @@ class RangeAssignor:
 
 
 class RoundRobinAssignor:
-    """All partitions of all topics in order, dealt out round robin; members that do not subscribe are skipped."""
+    """Assigns the partitions of all topics in order, round robin; members without a subscription to the topic are
+    skipped."""
 
     name = "roundrobin"
     is_cooperative = False
@@ -128,7 +129,8 @@ class StickyAssignor:
 
 
 class CooperativeStickyAssignor:
-    """Sticky, but a partition moves in two rebalances: revoked in the first, assigned again in the second."""
+    """Like `StickyAssignor`, but a partition moves in two rebalances: it is revoked in the first and assigned in the
+    second."""
 
     name = "cooperative-sticky"
     is_cooperative = True

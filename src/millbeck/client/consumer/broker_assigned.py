@@ -141,7 +141,7 @@ class ConsumerMembership:
                 await self._say_goodbye(LEAVE_EPOCH)
                 self._lose()
             if self.is_lost:
-                # The program has to be told of the loss before this member accepts a new assignment.
+                # The program must be notified of the loss before this member accepts a new assignment.
                 await asyncio.sleep(LOSS_POLL_SECONDS)
                 continue
             self._wake.clear()

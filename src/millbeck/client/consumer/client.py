@@ -8,10 +8,10 @@
     for partition, records in (await consumer.poll(timeout_s=1.0)).items():     # the same, many at a time
         ...
 
-``async for`` and `poll` are where all effects become visible: they return records, run rebalance callbacks (given to
-`subscribe`) and raise errors. Fetching, heartbeats and joining run in background tasks. With ``enable.auto.commit``
-they commit the records returned before. ``async for`` gives records in order by partition, some of each partition
-in turn, and ends when the consumer is closed; a commit inside the loop includes the record at hand.
+All effects become visible in ``async for`` and `poll`: they return records, run the rebalance callbacks given to
+`subscribe`, and raise errors. Fetching, heartbeats and joining run in background tasks. With ``enable.auto.commit``
+they commit the records returned before. ``async for`` returns records in order by partition, some of each partition in
+turn, and ends when the consumer is closed; a commit inside the loop includes the current record.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ class GroupMetadata(NamedTuple):
 
 
 class Consumer(LoopBound, Generic[K, V]):
-    """Started by its first call inside an event loop; use it as an async context manager, or call `close`."""
+    """The consumer. It is started by its first call inside an event loop; use it as an async context manager, or call
+    `close`."""
 
     def __init__(
         self,
@@ -141,7 +142,7 @@ class Consumer(LoopBound, Generic[K, V]):
             call_before()
 
     def _is_early(self) -> bool:
-        """Whether there is no event loop yet to start in: the call takes effect with the start."""
+        """Whether no event loop is running yet; the call then takes effect when the consumer starts."""
         return not self.is_started and asyncio._get_running_loop() is None
 
     @property
@@ -161,7 +162,8 @@ class Consumer(LoopBound, Generic[K, V]):
         await self.close()
 
     def give_back(self) -> None:
-        """The program did not finish the record that ``async for`` gave it: it is not committed, and read again."""
+        """Called when the program did not finish the record returned by ``async for``: it is not committed, and is read
+        again."""
         if self._run is not None:
             self._run.end(repeats_current=True)
             self._run = None
@@ -300,7 +302,7 @@ class Consumer(LoopBound, Generic[K, V]):
         self._on_positions()
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Return no records of these partitions until `resume`; they stay assigned."""
+        """Stop returning records of these partitions until `resume`; they stay assigned."""
         for partition in partitions:
             self._state(partition).is_paused = True
             self._end_run_of(partition)
@@ -408,7 +410,7 @@ class Consumer(LoopBound, Generic[K, V]):
                     yield self.decoded(run, record)
 
     async def next_run(self) -> RecordRun | None:
-        """The records that ``async for`` gives next, some of one partition; None when the consumer is closed."""
+        """The next records for ``async for``, all of one partition; None when the consumer is closed."""
         self._end_run()
         self._run = await self._take_when_there(self._take_run, math.inf)
         return self._run
@@ -438,7 +440,7 @@ class Consumer(LoopBound, Generic[K, V]):
             self._is_polling = False
 
     def _end_run(self) -> None:
-        """Put back what ``async for`` has not given to the program yet."""
+        """Put back the records that ``async for`` has not returned yet."""
         run, self._run = self._run, None
         if run is not None:
             run.end()
@@ -448,7 +450,7 @@ class Consumer(LoopBound, Generic[K, V]):
             self._run.end()
 
     def _take_run(self) -> RecordRun | None:
-        """The next records of one partition; the partition then waits for its turn."""
+        """The next records of one partition, which then has to wait for the other partitions."""
         for state in list(self._positions):
             if not state.is_fetchable or not state.has_records:
                 continue
@@ -461,7 +463,7 @@ class Consumer(LoopBound, Generic[K, V]):
         return None
 
     def decoded(self, run: RecordRun, record: Record) -> Record[K, V]:
-        """A record of a run as the program gets it."""
+        """Decode a record of a run for the program."""
         try:
             return cast("Record[K, V]", self._decoder.decode(record))
         except DeserializationFailed:
@@ -476,7 +478,7 @@ class Consumer(LoopBound, Generic[K, V]):
             raise type(error)(f"{state.partition} at offset {state.position}: {error}") from error
 
     def partitions_without_leader(self) -> list[TopicPartition]:
-        """The assigned partitions that have no leader now. The others are read meanwhile."""
+        """The assigned partitions without a leader at the moment. The others are still read."""
         return self.cluster.metadata.without_leader(state.partition for state in self._positions)
 
     def _check_available(self) -> None:
@@ -490,7 +492,7 @@ class Consumer(LoopBound, Generic[K, V]):
         elif now_s - self._unavailable_since_s >= self.config.request_timeout_ms / 1000 - _LOOK_SECONDS:
             seconds, self._unavailable_since_s = now_s - self._unavailable_since_s, None
             names = ", ".join(map(str, missing[:_NAMED_MAX])) + (", …" if len(missing) > _NAMED_MAX else "")
-            raise PartitionUnavailable(f"{names}: no leader for {seconds:.0f} s, reads and writes fail")
+            raise PartitionUnavailable(f"{names}: no leader for {seconds:.0f} s, so reads and writes fail")
 
     def _take(self, count_max: int) -> dict[TopicPartition, list[Record[K, V]]]:
         taken: dict[TopicPartition, list[Record[K, V]]] = {}
@@ -514,7 +516,8 @@ class Consumer(LoopBound, Generic[K, V]):
         return taken
 
     def _decoded_all(self, state: TopicPartitionState, records: list[Record]) -> list[Record[K, V]]:
-        """The records up to the first that cannot be decoded, which is raised when it is the very first."""
+        """Decode the records before the first that cannot be decoded; raises its error only if it is the first of
+        all."""
         if self._decoder.is_plain:
             return cast("list[Record[K, V]]", records)
         decoded: list[Record[K, V]] = []
@@ -580,7 +583,7 @@ class Consumer(LoopBound, Generic[K, V]):
         if revoked:
             await self._revoke(revoked)
             # Only after the revocation may they be assigned to others, so another rebalance is needed.
-            membership.request_join("partitions were given up")
+            membership.request_join("partitions were revoked")
         self._set_partitions(assigned)
         membership.owns(assigned)
         await call(self._listener.on_assigned(added))
@@ -625,7 +628,7 @@ class Consumer(LoopBound, Generic[K, V]):
         return {partition: found.get(partition) for partition in wanted}
 
     def consumed(self) -> dict[TopicPartition, CommittedOffset]:
-        """The positions of all partitions as a commit or a transaction takes them."""
+        """The positions of all partitions, for a commit or a transaction."""
         return {
             state.partition: CommittedOffset(self._consumed_offset(state), state.offset_epoch)
             for state in self._positions
@@ -637,7 +640,7 @@ class Consumer(LoopBound, Generic[K, V]):
         return run.consumed_offset if run is not None and run.state is state else state.position
 
     def group_metadata(self) -> GroupMetadata:
-        """The group and this member of it, for `Producer.send_offsets`."""
+        """The group and this member, for `Producer.send_offsets`."""
         return GroupMetadata(self._group_id(), self._committer())
 
     async def _commit(self, offsets: Mapping[TopicPartition, CommittedOffset], timeout_s: float) -> None:
@@ -724,7 +727,7 @@ class Consumer(LoopBound, Generic[K, V]):
 
     def _group_id(self) -> str:
         if self.config.group_id is None:
-            raise InvalidRequest("committed offsets need a group: set group.id")
+            raise InvalidRequest("committed offsets need a group; set group.id")
         return self.config.group_id
 
     def _timeout_s(self, timeout_s: float | None) -> float:

@@ -75,7 +75,8 @@ class ConsumerConfig(DecodingConfig):
         STRING,
         None,
         scope=CLIENT,
-        doc="Static membership: a member back with the same id within the session timeout keeps its partitions.",
+        doc="The id for static membership: a member that returns with the same id within the session "
+        "timeout keeps its partitions.",
     )
     group_protocol = option(
         "group.protocol",
@@ -144,11 +145,15 @@ class ConsumerConfig(DecodingConfig):
         "latest",
         valid=_reset_policy,
         scope=CLIENT,
-        doc="Where to start without a valid committed offset: earliest, latest, "
-        "by_duration:<ISO 8601 duration> before now, or none, which raises an error.",
+        doc="The start position without a valid committed offset: earliest, latest, by_duration:<ISO "
+        "8601 duration> before now, or none, which raises an error.",
     )
     enable_auto_commit = option(
-        "enable.auto.commit", BOOLEAN, True, scope=CLIENT, doc="Commit the offsets of returned records periodically."
+        "enable.auto.commit",
+        BOOLEAN,
+        True,
+        scope=CLIENT,
+        doc="Whether the offsets of returned records are committed periodically.",
     )
     auto_commit_interval_ms = option(
         "auto.commit.interval.ms", INT, 5_000, valid=at_least(0), scope=CLIENT, doc="The auto-commit interval."
@@ -168,7 +173,8 @@ class ConsumerConfig(DecodingConfig):
         valid=at_least(0),
         scope=CLIENT,
         importance=Importance.HIGH,
-        doc="A broker delays its answer to a fetch until it has this many bytes.",
+        doc="The minimum number of bytes of a fetch response; the broker waits for them, for at most "
+        "fetch.max.wait.ms.",
     )
     fetch_max_bytes = option(
         "fetch.max.bytes", INT, 50 * MIB, valid=at_least(0), scope=CLIENT, doc="Maximum number of bytes per fetch."
@@ -179,7 +185,7 @@ class ConsumerConfig(DecodingConfig):
         500,
         valid=at_least(0),
         scope=CLIENT,
-        doc="The longest time a broker delays its answer to a fetch.",
+        doc="The maximum time that a broker delays a fetch response.",
     )
     max_partition_fetch_bytes = option(
         "max.partition.fetch.bytes",
@@ -191,7 +197,12 @@ class ConsumerConfig(DecodingConfig):
         doc="Maximum number of bytes per partition and fetch, except for a single larger batch.",
     )
     check_crcs = option(
-        "check.crcs", BOOLEAN, True, scope=CLIENT, importance=Importance.LOW, doc="Verify checksums of fetched batches."
+        "check.crcs",
+        BOOLEAN,
+        True,
+        scope=CLIENT,
+        importance=Importance.LOW,
+        doc="Whether the checksums of fetched batches are verified.",
     )
     decompressed_max_bytes = option(
         "decompressed.max.bytes",
@@ -207,19 +218,19 @@ class ConsumerConfig(DecodingConfig):
         BOOLEAN,
         True,
         scope=CLIENT,
-        doc="Let the broker create a missing topic on subscription, if auto.create.topics.enable is set there.",
+        doc="Whether the broker may create a missing topic on subscription, if auto.create.topics.enable is set there.",
     )
     exclude_internal_topics = option(
         "exclude.internal.topics",
         BOOLEAN,
         True,
         scope=CLIENT,
-        doc="Exclude internal topics from pattern subscriptions.",
+        doc="Whether internal topics are excluded from pattern subscriptions.",
     )
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long this member may take to join again."""
+        """The maximum time that this member may take to rejoin."""
         return self.max_poll_interval_ms
 
     @property

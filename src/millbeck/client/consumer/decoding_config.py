@@ -38,8 +38,8 @@ class DecodingConfig(ClientConfig):
         (),
         scope=CLIENT,
         importance=Importance.LOW,
-        doc="Interceptors that see each record before the program and each commit: entry points in the group "
-        "millbeck.interceptors, or module:class.",
+        doc="Interceptors, which get each record before the program, and each commit: entry points "
+        "in the group millbeck.interceptors, or module:class.",
     )
 
     def deserializer(self, name: str) -> Deserializer[Any] | None:

@@ -1,7 +1,7 @@
-"""Incremental fetch sessions (KIP-227): which partitions a Fetch request has to name. Pure.
+"""Incremental fetch sessions (KIP-227): determines the partitions to include in a Fetch request. Pure.
 
-The first request names every partition and asks for a session. If the broker grants one, later requests name only the
-partitions that changed, and list those no longer read as forgotten. Requests carry the session epoch; on any mismatch
+The first request contains every partition and requests a session. If the broker grants one, later requests contain only
+changed partitions, and list those no longer read as forgotten. Requests carry the session epoch; on any mismatch
 (unknown session, wrong epoch, mix of topic names and ids) the session starts over with a full request.
 """
 

@@ -72,7 +72,7 @@ class OffsetFetcher:
         self.wake()
 
     def _look_at_leaders(self) -> None:
-        """Validate positions again whose partition has a new leader, whose log may be shorter."""
+        """Validate the positions of partitions with a new leader again, because its log may be shorter."""
         for state in self._positions:
             if not state.has_position:
                 continue

@@ -18,7 +18,7 @@ from millbeck.records.record import Record
 
 
 class FetchState(Enum):
-    """What a partition waits for before its first fetch."""
+    """The step that a partition still needs before it can be fetched."""
 
     NOTHING = "nothing"
     COMMITTED_OFFSET = "committed offset"

@@ -225,7 +225,7 @@ class ClientOauthOptions(ClientTlsOptions):
         300,
         valid=between(0, 86_400),
         scope=_CLIENT,
-        doc="How long an assertion is valid.",
+        doc="The validity period of an assertion.",
     )
     sasl_oauthbearer_assertion_claim_nbf_seconds = option(
         "sasl.oauthbearer.assertion.claim.nbf.seconds",

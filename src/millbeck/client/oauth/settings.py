@@ -76,13 +76,13 @@ class TokenSettings:
     tls: ClientTlsOptions
     """The TLS context for https."""
     claims: Mapping[str, Any] = field(default_factory=dict)
-    """Of unsecured tokens."""
+    """For unsecured tokens only."""
     lifetime_s: float = 3600
-    """Of unsecured tokens."""
+    """For unsecured tokens only."""
 
     @property
     def who(self) -> str:
-        """The client's name in messages."""
+        """The subject of messages: the client, or the token."""
         if self.retriever is Retriever.FILE and self.location is not None:
             return f"the token in {self.location.path}"
         return f"client {self.client_id}" if self.client_id else "the token"
@@ -145,7 +145,7 @@ def _retriever(read: Read, jaas: Mapping[str, str], allowed: Allowed) -> tuple[R
     if handler == UNSECURED_LOGIN_HANDLER or (handler is None and url is None and has_claims):
         return Retriever.UNSECURED, None
     if url is None:
-        raise InvalidConfig(f"{setting} is not set: sasl.mechanism=OAUTHBEARER needs to know where to get tokens")
+        raise InvalidConfig(f"{setting} is not set: sasl.mechanism=OAUTHBEARER needs the source of tokens")
     location = parse_location(url, setting, allowed)
     retriever = _named_retriever(read, location)
     if (retriever is Retriever.FILE) != (location.path is not None):
@@ -216,7 +216,7 @@ def _assertion(read: Read, allowed: Allowed) -> AssertionSource:
     key_file = path_of(key)
     if key_file is None:
         raise InvalidConfig(
-            f"{key.name} is not set: with it this client signs assertions; or set "
+            f"{key.name} is not set: set it to sign assertions with this client's key, or set "
             f"{ClientOauthOptions.sasl_oauthbearer_assertion_file.name}"
         )
     algorithm = read(ClientOauthOptions.sasl_oauthbearer_assertion_algorithm).upper()
@@ -258,7 +258,7 @@ def _tls(read: Read, jaas: Mapping[str, str]) -> ClientTlsOptions:
     known = {declared.name for declared in ClientTlsOptions.options}
     unknown = [name for name in texts if name not in known]
     if unknown:
-        raise InvalidConfig(f"sasl.jaas.config: {unknown[0]} is not a setting of TLS here")
+        raise InvalidConfig(f"sasl.jaas.config: {unknown[0]} is not an available TLS setting")
     options = ClientTlsOptions.resolve(ConfigLayers(static=texts))
     location, pem = read(ClientOauthOptions.https_ca_location), read(ClientOauthOptions.https_ca_pem)
     if location and not options.ssl_truststore_location:

@@ -73,7 +73,7 @@ class TokenSource:
         except (ConnectFailed, SaslAuthenticationFailed) as error:
             if current is None or self._environment.clock.wall_ms() >= current.expires_ms:
                 raise
-            log.warning("the token so far is used on: %s", error.message)
+            log.warning("the current token is still used: %s", error.message)
             return current.text
 
     async def _next(self) -> ClientToken:
@@ -82,7 +82,7 @@ class TokenSource:
         if self._fetching is None:
             self._fetching = asyncio.get_running_loop().create_task(self._fetch())
             self._fetching.add_done_callback(self._fetched)
-        # The fetch serves other connections as well: the end of this one does not end it.
+        # The fetch is shared with other connections, so cancelling this one must not cancel it.
         return await asyncio.shield(self._fetching)
 
     def _fetched(self, task: asyncio.Task[ClientToken]) -> None:
@@ -110,7 +110,7 @@ class TokenSource:
         except TokenRefused as error:
             raise SaslAuthenticationFailed(f"the token for {settings.who} cannot be used: {error}") from error
 
-    # the ways to a token
+    # the ways to get a token
 
     async def _from_file(self) -> str:
         location = self._settings.location
@@ -157,7 +157,7 @@ class TokenSource:
         except HttpFailed as error:
             raise ConnectFailed(f"no token from {location.text}: {error}") from error
         except TokenDenied as error:
-            message = f"{location.text} gave no token to {settings.who}: {error}"
+            message = f"{location.text} refused a token to {settings.who}: {error}"
             if error.is_final:
                 raise SaslAuthenticationFailed(f"{message} (see sasl.oauthbearer.*)") from error
             raise ConnectFailed(message) from error

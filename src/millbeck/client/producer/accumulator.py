@@ -39,7 +39,8 @@ def record_size_max(key: bytes | None, value: bytes | None, headers: tuple[Heade
 
 
 class RecordAccumulator:
-    """The caller reserves memory before appending; memory is released when a batch completes."""
+    """The accumulator. The caller reserves memory before appending a record; it is released when the batch
+    completes."""
 
     def __init__(self, config: ProducerConfig) -> None:
         self.codec = CODEC_NAMES[config.compression_type]
@@ -54,7 +55,7 @@ class RecordAccumulator:
         self._used_bytes = 0
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._served_count = 0
-        """Callers that have their memory, and will append their record when they run next."""
+        """Callers whose memory is reserved, and that append their record when they run next."""
         self._idle: dict[TopicPartition, PartitionQueue] = {}
 
     @property
@@ -92,7 +93,7 @@ class RecordAccumulator:
     async def reserve(self, size_bytes: int, timeout_s: float) -> None:
         """Wait for memory for a record, in order of arrival; raises `BufferExhausted`.
 
-        A caller appends its record before it waits for anything else: until then nobody can overtake it.
+        A caller appends its record before it waits for anything else: until then no other caller can overtake it.
         """
         if self.try_reserve(size_bytes):
             return
@@ -170,7 +171,7 @@ class RecordAccumulator:
         return queue
 
     def settled(self, batch: ProducerBatch) -> None:
-        """Release the memory of a completed batch, which is in no queue any more."""
+        """Release the memory of a completed batch, which has left its queue."""
         self.release(batch.size_bytes)
         batch.size_bytes = 0
         queue = self.queues.get(batch.partition)
@@ -184,7 +185,7 @@ class RecordAccumulator:
         return 0 if queue is None else len(queue.waiting)
 
     def ready_at_s(self, queue: PartitionQueue) -> float:
-        """When the first waiting batch of a queue is due; may be in the past."""
+        """The time at which the first waiting batch of a queue is due; it may be in the past."""
         batch = queue.waiting[0]
         if batch.attempts:
             return batch.not_before_s

@@ -18,7 +18,8 @@ SEQUENCE_COUNT = 1 << 31
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record was stored. ``offset`` is -1 if the broker did not return it: acks=0, or an old duplicate."""
+    """The position of a stored record. ``offset`` is -1 if the broker did not return it: with acks=0, or for an old
+    duplicate."""
 
     topic: str
     partition: int

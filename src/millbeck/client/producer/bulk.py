@@ -7,8 +7,8 @@
 A partition has one batch in flight, so order and sequences need only a counter: a batch is retried with its sequence
 until a broker has stored it. Batches are large (`RecordBuffer` fills them), which makes up for the missing pipelining.
 The producer is idempotent: a retried batch is stored once. With a ticket (`shared_transaction`) the batches belong to a
-transaction that is ended elsewhere. If a broker takes the first batch with a ticket for a duplicate, another writer has
-used the same ticket for that partition, which is an error.
+transaction that is ended elsewhere. If a broker reports the first batch with a ticket as a duplicate, another writer
+has used the same ticket for that partition, which is an error.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ class _Lane:
 
 
 class BatchProducer:
-    """Create it inside a running event loop; use it as an async context manager, or call `close`."""
+    """The producer of batches. Create it inside a running event loop; use it as an async context manager, or call
+    `close`."""
 
     def __init__(
         self,

@@ -5,7 +5,8 @@
         future = producer.send_nowait("orders", b"value")                # at once; raises BufferFull
         await producer.flush()
 
-With a ``transactional.id`` records are sent in transactions, which read_committed consumers see all of or none of:
+With a ``transactional.id`` records are sent in transactions, of which read_committed consumers see either all records
+or none:
 
     async with producer.transaction() as transaction:                    # committed at its end, aborted on an exception
         await transaction.send("out", b"value")
@@ -20,8 +21,8 @@ With a ``transactional.id`` records are sent in transactions, which read_committ
     await successor.init_transactions(keeps_prepared=True)            # after a crash: keep the prepared transaction
     await successor.complete_transaction(state)                       # commit it if it was decided, else abort
 
-Records are collected into batches per partition (``linger.ms``, ``batch.size``) and sent in the background. A cancelled
-`send` was either not accepted, or its record is delivered all the same: nothing is lost or doubled.
+Records are collected into batches per partition (``linger.ms``, ``batch.size``) and sent in the background. If `send`
+is cancelled, its record was either not accepted or is still delivered: accepted records are never lost or duplicated.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ _TURN_SECONDS_MAX: Final = 0.002
 
 
 class Producer(LoopBound, Generic[K, V]):
-    """Started by its first call; use it as an async context manager, or call `close`."""
+    """The producer. It is started by its first call; use it as an async context manager, or call `close`."""
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class Producer(LoopBound, Generic[K, V]):
     ) -> None:
         """Settings under Kafka's names, or as keyword arguments: ``linger_ms=5`` is ``linger.ms``.
 
-        ``profile``: low-latency, throughput or durable, for what the settings do not say (`profiles`).
+        ``profile`` (low-latency, throughput or durable) has values for settings that are not given (`profiles`).
         """
         super().__init__(environment)
         self.profile: Profile | None = None
@@ -95,7 +96,7 @@ class Producer(LoopBound, Generic[K, V]):
         self._value_serializer: Serializer[Any] | None = value_serializer or config.serializer("value.serializer")
         self._interceptors = (*interceptors, *config.interceptors())
         self._is_plain = not (self._interceptors or self._key_serializer or self._value_serializer)
-        """Records are taken as they are: nothing to serialize, nobody to ask."""
+        """Whether records are sent without conversion: there are no serializers and no interceptors."""
         self._accumulator = RecordAccumulator(config)
         self._flush_count = 0
         self._is_closed = False
@@ -153,7 +154,8 @@ class Producer(LoopBound, Generic[K, V]):
     ) -> RecordFuture:
         """Wait for metadata and for room in ``buffer.memory`` only; returns the future of the acknowledgement.
 
-        Raises errors known at once: no such topic, too large, no memory in time, closed.
+        Raises errors that are known at once: the topic does not exist, the record is too large, no memory became free
+        in time, the producer is closed.
         """
         self._enter()
         now_s = self._loop.time()
@@ -292,11 +294,11 @@ class Producer(LoopBound, Generic[K, V]):
 
     @property
     def buffered_bytes(self) -> int:
-        """What the records that are not acknowledged yet take of ``buffer.memory``."""
+        """The bytes of ``buffer.memory`` used by records that are not acknowledged yet."""
         return self._accumulator.used_bytes
 
     def partitions_without_leader(self) -> list[TopicPartition]:
-        """The partitions with records to send that have no leader now. The others are written meanwhile."""
+        """The partitions with records to send that have no leader at the moment. The others are still written."""
         self._enter()
         return self.cluster.metadata.without_leader(self._accumulator.queues)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MIB: Final = 1024 * 1024
 IN_FLIGHT_MAX_IDEMPOTENT: Final = 5
-"""A broker remembers this many batches per producer, to detect duplicates; earlier ones it cannot recognise."""
+"""The number of batches per producer that a broker remembers to detect duplicates; it cannot recognise earlier ones."""
 
 _ACKS: Final = {"all": -1, "-1": -1, "0": 0, "1": 1}
 
@@ -31,7 +31,7 @@ class ProducerConfig(ClientConfig):
         valid=one_of(*_ACKS),
         scope=CLIENT,
         importance=Importance.LOW,
-        doc="The acknowledgements a request waits for. all: all in-sync replicas; 1: the leader only; 0: none.",
+        doc="The required acknowledgements. all: of all in-sync replicas; 1: of the leader only; 0: none.",
     )
     batch_size = option(
         "batch.size",
@@ -39,7 +39,7 @@ class ProducerConfig(ClientConfig):
         16_384,
         valid=at_least(0),
         scope=CLIENT,
-        doc="Batch size in bytes per partition; a larger record is sent in a batch of its own.",
+        doc="The maximum size of batches in bytes; a larger record is sent alone in a batch.",
     )
     linger_ms = option(
         "linger.ms",
@@ -47,7 +47,7 @@ class ProducerConfig(ClientConfig):
         5,
         valid=at_least(0),
         scope=CLIENT,
-        doc="How long an incomplete batch waits for more records.",
+        doc="The maximum time that an incomplete batch waits for more records.",
     )
     compression_type = option(
         "compression.type",
@@ -105,7 +105,7 @@ class ProducerConfig(ClientConfig):
         MINUTE_MS,
         valid=at_least(0),
         scope=CLIENT,
-        doc="How long send() may wait for metadata and for buffer memory.",
+        doc="The maximum time that send() waits for metadata and for buffer memory.",
     )
     delivery_timeout_ms = option(
         "delivery.timeout.ms",
@@ -165,7 +165,8 @@ class ProducerConfig(ClientConfig):
         valid=at_least(0),
         scope=CLIENT,
         importance=Importance.LOW,
-        doc="Records without a key do not go to a broker that has taken nothing for this long; 0: they do.",
+        doc="Records without a key are not sent to partitions of a broker that has accepted nothing "
+        "for this long; 0 disables this.",
     )
     key_serializer = option(
         "key.serializer",
@@ -173,8 +174,8 @@ class ProducerConfig(ClientConfig):
         None,
         scope=CLIENT,
         importance=Importance.HIGH,
-        doc="How keys become bytes: bytes, str, int or json, the name of one of Kafka's serializers for these types, "
-        "an entry point in the group millbeck.serializers, or module:class.",
+        doc="The serializer of keys: bytes, str, int or json, the name of one of Kafka's serializers "
+        "for these types, an entry point in the group millbeck.serializers, or module:class.",
     )
     value_serializer = option(
         "value.serializer",
@@ -182,7 +183,7 @@ class ProducerConfig(ClientConfig):
         None,
         scope=CLIENT,
         importance=Importance.HIGH,
-        doc="How values become bytes, as key.serializer.",
+        doc="The serializer of values; see key.serializer.",
     )
     interceptor_classes = option(
         "interceptor.classes",
@@ -190,8 +191,8 @@ class ProducerConfig(ClientConfig):
         (),
         scope=CLIENT,
         importance=Importance.LOW,
-        doc="Interceptors that see each record before it is sent and what came of it: entry points in the group "
-        "millbeck.interceptors, or module:class.",
+        doc="Interceptors, which get each record before it is sent, and its result: entry points in "
+        "the group millbeck.interceptors, or module:class.",
     )
 
     transactional_id = option(
@@ -209,7 +210,7 @@ class ProducerConfig(ClientConfig):
         valid=at_least(1),
         scope=CLIENT,
         importance=Importance.LOW,
-        doc="The coordinator aborts a transaction that is open for longer than this.",
+        doc="The maximum duration of a transaction; the coordinator aborts one that is open for longer.",
     )
     two_phase_commit = option(
         "transaction.two.phase.commit.enable",
@@ -217,12 +218,12 @@ class ProducerConfig(ClientConfig):
         False,
         scope=CLIENT,
         importance=Importance.LOW,
-        doc="Whether an external transaction manager decides about transactions (KIP-939): they are prepared "
-        "first, and never time out.",
+        doc="Whether an external transaction manager decides on transactions (KIP-939): they are "
+        "prepared first, and never time out.",
     )
 
     def serializer(self, name: str) -> Serializer[Any] | None:
-        """The serializer that ``key.serializer`` or ``value.serializer`` names; None for bytes."""
+        """The serializer of ``key.serializer`` or ``value.serializer``; None for bytes."""
         from millbeck.client.serialization import serde_named
 
         named = self.key_serializer if name == "key.serializer" else self.value_serializer

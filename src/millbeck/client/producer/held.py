@@ -78,7 +78,7 @@ class HeldRecords:
             _fail_one(future, error)
         if not arrival.done():
             arrival.set_exception(error)
-            # Whoever waits for it sees it, and every record has it too.
+            # The waiters get the error, and so does every record.
             arrival.exception()
 
     def fail_all(self, error: ApiError) -> None:

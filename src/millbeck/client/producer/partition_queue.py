@@ -6,11 +6,12 @@ accepts a batch of an idempotent producer only if its sequence follows the previ
 stored before the failed one: it is refused with OUT_OF_ORDER_SEQUENCE_NUMBER and put back here.
 
 Sequences. A batch gets its sequence when it is first sent and keeps it, so that the broker detects duplicates. A
-sequence that will never be stored, because its batch was refused for good, is a gap, and the broker refuses everything
-after it. Batches before the gap are sent with their old sequences until they are stored; then, with nothing in flight,
-the partition moves to the producer's next epoch and numbers the rest from zero. A batch that expires with an unknown
-outcome may or may not leave a gap: the next one is sent with its old sequence, and only if the broker refuses it as out
-of order, with no older batch left to send, the new epoch begins. Other partitions keep their epoch until they are idle.
+sequence that will never be stored, because its batch was refused and is not retried, is a gap, and the broker refuses
+everything after it. Batches before the gap are sent with their old sequences until they are stored; then, with nothing
+in flight, the partition moves to the producer's next epoch and numbers the rest from zero. A batch that expires with an
+unknown outcome may or may not leave a gap: the next one is sent with its old sequence, and only if the broker refuses
+it as out of order, with no older batch left to send, the new epoch begins. Other partitions keep their epoch until they
+are idle.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class PartitionQueue:
         yield from self.waiting
 
     def add(self, batch: ProducerBatch) -> None:
-        """Append a new batch; the previous one is closed."""
+        """Append a new batch and close the previous one."""
         if self.waiting:
             self.waiting[-1].is_closed = True
         self._added_count += 1
@@ -178,7 +179,7 @@ class PartitionQueue:
             self._gap = batch.order if self._gap is None else min(self._gap, batch.order)
 
     def is_oldest(self, batch: ProducerBatch) -> bool:
-        """Whether no earlier batch is still to be stored."""
+        """Whether no earlier batch is waiting or in flight."""
         return all(other.order >= batch.order for other in self.batches())
 
     def _insert(self, batches: list[ProducerBatch]) -> None:

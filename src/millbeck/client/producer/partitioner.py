@@ -1,13 +1,13 @@
 """Choose the partition of a record if the program does not.
 
 A record with a key goes where Kafka's Java client would send it, so that all producers agree. Records without a key
-stick to one partition until about ``batch.size`` bytes have gone there, then move to another at random among those
-with a leader: batches fill up, and over time the partitions get their shares. With
+stick to one partition until about ``batch.size`` bytes have gone there, then move to another at random among those with
+a leader: batches fill up, and over time the partitions get their shares. With
 ``partitioner.adaptive.partitioning.enable`` a partition with a long queue of batches is chosen less often (KIP-794);
-with ``partitioner.availability.timeout.ms`` those of a broker that has taken nothing for so long not at all.
+with ``partitioner.availability.timeout.ms`` those of a broker that has accepted nothing for so long are not chosen.
 
-``partitioner.class`` names another one: `RoundRobinPartitioner`, or a class of the program's own, by entry point in the
-group ``millbeck.partitioners`` or as ``module:class``, which is created without arguments.
+``partitioner.class`` names another partitioner: `RoundRobinPartitioner`, or a class of the program's own, by entry
+point in the group ``millbeck.partitioners`` or as ``module:class``, which is created without arguments.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ProducerLoad(Protocol):
         """The batches of a partition that wait to be sent."""
 
     def is_stuck(self, node_id: int) -> bool:
-        """Whether a broker has taken nothing for ``partitioner.availability.timeout.ms``."""
+        """Whether a broker has accepted nothing for ``partitioner.availability.timeout.ms``."""
 
 
 class DefaultPartitioner:
@@ -45,7 +45,7 @@ class DefaultPartitioner:
         ignores_keys: bool = False,
         load: ProducerLoad | None = None,
     ) -> None:
-        """``load`` makes it adaptive."""
+        """With ``load`` the partitioner is adaptive."""
         self._randomness = randomness
         self._batch_size = batch_size
         self._ignores_keys = ignores_keys
@@ -72,7 +72,8 @@ class DefaultPartitioner:
         candidates = usable or candidates
         lengths = [load.queue_length(TopicPartition(topic.name, number)) for number in candidates]
         if min(lengths) == max(lengths):
-            # Nothing to adapt to: another partition than before, so that few records are spread as many are.
+            # All queues are equally long: choose a partition other than the last one, so that even few
+            # records are spread.
             candidates = [number for number in candidates if number != before] or [before]
             return candidates[self._randomness.below(len(candidates))]
         return self._weighted(candidates, lengths)
@@ -85,11 +86,11 @@ class DefaultPartitioner:
             drawn -= longest - length
             if drawn < 0:
                 return number
-        raise AssertionError("the weights do not add up")
+        raise AssertionError("the weights do not add up to their sum")
 
 
 class RoundRobinPartitioner:
-    """Each record to the next partition with a leader, whatever its key."""
+    """Assigns each record to the next partition with a leader, regardless of its key."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}

@@ -1,9 +1,9 @@
-"""Profiles: settings of a producer that belong together, by what matters most.
+"""Profiles: sets of producer settings for a purpose.
 
     producer = Producer({"bootstrap.servers": "127.0.0.1:9092"}, profile="throughput", linger_ms=20)
     print(producer.profile.explain())
 
-A profile sets what the program does not set itself.
+A profile only sets what the program does not set.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class Profile:
     name: str
     purpose: str
     settings: Mapping[str, tuple[str, str]]
-    """Value and reason by setting."""
+    """The value and the reason of each setting."""
     overridden: Mapping[str, str]
-    """What the program has set itself instead, by setting."""
+    """The settings of the profile that the program has overridden, with the program's values."""
 
     def explain(self) -> str:
-        """What the profile sets and why, beside Kafka's defaults; one line per setting."""
+        """A table with one line per setting: the profile's value, Kafka's default and the reason."""
         defaults = {option.name: option.default for option in ProducerConfig.options}
         rows = [("setting", "value", "default", "why")]
         for name, (value, reason) in self.settings.items():
@@ -43,14 +43,14 @@ _PROFILES: Final[dict[str, tuple[str, dict[str, tuple[str, str]]]]] = {
     "low-latency": (
         "each record leaves at once; a leader that fails may lose what it has just acknowledged",
         {
-            "linger.ms": ("0", "a record waits for no other"),
-            "batch.size": ("16384", "what piles up while a request is under way goes together"),
+            "linger.ms": ("0", "a record does not wait for further records"),
+            "batch.size": ("16384", "records that arrive during a request are sent together"),
             "acks": ("1", "the leader answers without waiting for its followers"),
             "compression.type": ("none", "no time is spent on compressing"),
         },
     ),
     "throughput": (
-        "few large requests; a record may wait a tenth of a second",
+        "few large requests; a record may wait for a tenth of a second",
         {
             "linger.ms": ("100", "batches have time to fill"),
             "batch.size": ("1048576", "a request carries up to a megabyte per partition"),
@@ -62,8 +62,8 @@ _PROFILES: Final[dict[str, tuple[str, dict[str, tuple[str, str]]]]] = {
         "an acknowledged record survives every failure but that of all in-sync replicas; set min.insync.replicas=2 too",
         {
             "acks": ("all", "all in-sync replicas have the record"),
-            "enable.idempotence": ("true", "a retry neither doubles nor reorders records"),
-            "max.in.flight.requests.per.connection": ("5", "as many as brokers can keep in order"),
+            "enable.idempotence": ("true", "a retry neither duplicates nor reorders records"),
+            "max.in.flight.requests.per.connection": ("5", "the maximum for which brokers keep the order"),
             "retries": ("2147483647", "only the delivery timeout ends the retries"),
             "delivery.timeout.ms": ("300000", "long enough for an election and a restart"),
         },
@@ -72,9 +72,9 @@ _PROFILES: Final[dict[str, tuple[str, dict[str, tuple[str, str]]]]] = {
 
 
 def profiled(name: str, settings: Mapping[str, Value]) -> tuple[dict[str, Value], Profile]:
-    """The settings with those of the profile where they say nothing; raises `InvalidConfig`."""
+    """The settings, with the profile's values for those that are not set; raises `InvalidConfig`."""
     if name not in _PROFILES:
-        raise InvalidConfig(f"profile: there is no {name[:100]}; there are {', '.join(_PROFILES)}")
+        raise InvalidConfig(f"profile: {name[:100]} does not exist; the profiles are {', '.join(_PROFILES)}")
     purpose, chosen = _PROFILES[name]
     overridden = {key: str(settings[key]) for key in chosen if settings.get(key) is not None}
     together: dict[str, Value] = {key: value for key, (value, _) in chosen.items()}

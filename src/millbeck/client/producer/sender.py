@@ -74,7 +74,7 @@ class Sender:
             self.transactions = Transactions(cluster, accumulator.identities, config, self.wake)
         self._acks = config.required_acks
         self._stuck_since_s: dict[int, float] = {}
-        """Brokers that batches are due for and that take none, and since when."""
+        """Brokers that accept no batches although some are due, with the time since when."""
         self._delivery_timeout_s = config.delivery_timeout_ms / 1000
         cluster.on_update.append(self.wake)
         cluster.on_connected.append(self.wake)
@@ -85,7 +85,7 @@ class Sender:
             self._turn = self._loop.call_soon(self._pump)
 
     def close(self) -> None:
-        """Fail all batches that are not sent yet."""
+        """Fail all batches that are not acknowledged yet."""
         self._is_closed = True
         for handle in (self._turn, self._timer):
             if handle is not None:
@@ -106,7 +106,7 @@ class Sender:
             self._drained = self._loop.create_future()
             await self._drained
 
-    # what the partitioner asks
+    # called by the partitioner
 
     def queue_length(self, partition: TopicPartition) -> int:
         return self._accumulator.queue_length(partition)
@@ -141,7 +141,7 @@ class Sender:
                 leader = self._cluster.metadata.leader(*partition)
             except ApiError as error:
                 if queue.waiting:
-                    # What the batch is told of when it expires.
+                    # The error with which the batch fails if it expires.
                     queue.waiting[0].last_error = error.with_traceback(None)
                 self._cluster.request_refresh()
                 continue
@@ -158,7 +158,7 @@ class Sender:
             self._timer = self._loop.call_at(wake_s, self.wake)
 
     def _expire(self, now_s: float) -> float:
-        """Fail batches older than the delivery timeout; returns when the next one expires."""
+        """Fail batches older than the delivery timeout; returns the time at which the next one expires."""
         next_s = math.inf
         expired: list[tuple[PartitionQueue, ProducerBatch]] = []
         for queue in self._accumulator.queues.values():
@@ -179,7 +179,7 @@ class Sender:
             )
             self._lost(late)
             batch.fail(late)
-            # A batch in flight stays queued until its response tells whether its sequence was used.
+            # A batch in flight stays queued until its response shows whether its sequence was used.
             if batch not in queue.in_flight:
                 queue.dropped(batch)
                 self._accumulator.settled(batch)
@@ -225,7 +225,7 @@ class Sender:
     # requests
 
     def _send_to(self, node_id: int, queues: list[PartitionQueue], now_s: float) -> float:
-        """Fill requests to one broker; returns when to look again, if earlier than the next response."""
+        """Fill requests to one broker; returns the time of the next attempt, if it is before the next response."""
         connection = self._cluster.connection_nowait(node_id)
         if connection is None or not connection.has_room:
             self._stuck_since_s.setdefault(node_id, now_s)
@@ -379,7 +379,7 @@ class Sender:
         self._accumulator.settled(batch)
 
     def _lost(self, error: ApiError) -> None:
-        """A record will not be stored: its transaction cannot be committed."""
+        """Called when a record will not be stored: its transaction can then not be committed."""
         if self.transactions is not None:
             self.transactions.failed(error)
 
@@ -422,5 +422,6 @@ def _error_of(result: PartitionProduceResponse) -> ApiError:
 
 
 def _is_about_leadership(error: ApiError) -> bool:
-    """Whether fresh metadata may help; a broker with too few in-sync replicas is still the leader."""
+    """Whether fresh metadata may help. A broker with too few in-sync replicas is
+    still the leader, so that error is excluded."""
     return error.retriable and not isinstance(error, NotEnoughReplicas | NotEnoughReplicasAfterAppend)

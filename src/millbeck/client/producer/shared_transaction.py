@@ -1,4 +1,4 @@
-"""One transaction with several writing processes: begun in one process and ended there, written to from others.
+"""One transaction with several writing processes: one process begins and ends it, and others write to it.
 
     ticket = await SharedTransaction(environment, settings, "revenue").begin()      # on a driver
     BulkProducer(environment, settings, ticket=ticket)                              # in each task, any machine
@@ -42,7 +42,8 @@ class TransactionHandle(NamedTuple):
 
 
 class SharedTransaction:
-    """Create it inside a running event loop, and `close` it."""
+    """The transaction, for the process that begins and ends it. Create it inside a running event loop, and call
+    `close`."""
 
     def __init__(
         self,
@@ -108,7 +109,7 @@ class SharedTransaction:
         await self._end(is_committed=False)
 
     async def _end(self, *, is_committed: bool) -> None:
-        # Other processes have written, which this one does not know.
+        # Other processes have written; this one does not know to which partitions.
         self._transactions.may_send(_SOMEWHERE)
         await self._transactions.end(is_committed=is_committed, timeout_s=self._timeout_s)
 

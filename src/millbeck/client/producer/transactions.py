@@ -1,4 +1,4 @@
-"""The transaction state machine of a producer: requests to the coordinator, and what may be sent when.
+"""The transaction state machine of a producer: requests to the coordinator, and when batches may be sent.
 
 States
         NEW     -> READY    `init` has a producer id and epoch; older producers with the transactional id are fenced
@@ -256,7 +256,7 @@ class Transactions:
     # requests to the coordinator
 
     async def _take(self, timeout_s: float, *, keeps_prepared: bool = False) -> PreparedState | None:
-        """InitProducerId; returns the kept transaction, if there is one."""
+        """Send InitProducerId; returns the kept transaction, if there is one."""
         known = self._identities.current
         is_two_phase = self._config.two_phase_commit or keeps_prepared
         answer = await self._ask(
@@ -293,7 +293,7 @@ class Transactions:
         version_max: int | None = None,
         version_min: int | None = None,
     ) -> A:
-        """Send to the coordinator, with retries of retriable errors."""
+        """Send a request to the coordinator, with retries of retriable errors."""
 
         async def attempt(deadline: Deadline) -> A:
             message = request(self._identities.current or ProducerIdentity(-1, -1))

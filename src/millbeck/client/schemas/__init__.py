@@ -7,7 +7,7 @@
         await producer.send("orders", {"id": "a"})
 
     model           a schema, and the interface of a registry
-    errors          what can be wrong with a schema, a registry or a record
+    errors          the errors of schemas, registries and records
     registry_client a registry over HTTP (transport), which is asked for each schema once (caches)
     avro, protobuf, json_schema
                     serializers of each format; serde has what they share, naming the subjects, settings the settings

@@ -1,4 +1,4 @@
-"""Needs fastavro: Avro records as dictionaries, in the wire format of schema registries."""
+"""Serializes Avro records as dictionaries, in the wire format of schema registries. Needs fastavro."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ class AvroSerde:
         self._name = "" if self._schema is None else record_name(self._schema)
 
     def serialize(self, topic: str, value: Any, headers: list[Header]) -> bytes:
-        """Serialize a value. Deserialize a record. Raises `SchemaError` or `BadRecord`."""
+        """Serialize a value. Raises `SchemaError` or `BadRecord`."""
         written = self._serde.writer(topic, self._name, self._schema)
         stream = BytesIO()
         try:
             fastavro.schemaless_writer(stream, parsed(written.schema), value)
         except Exception as error:  # fastavro raises arbitrary exceptions
-            raise BadRecord(f"the value does not fit the schema: {_reason(error)}") from error
+            raise BadRecord(f"the value does not match the schema: {_reason(error)}") from error
         return self._serde.marked(written, stream.getvalue(), headers)
 
     def deserialize(self, topic: str, data: bytes, headers: Iterable[Header]) -> Any:
-        """Raises `SchemaError` or `BadRecord`."""
+        """Deserialize a record. Raises `SchemaError` or `BadRecord`."""
         schema, _, payload = self._serde.unmarked(data, headers)
         writer = parsed(schema)
         wanted = self._serde.reader(topic, record_name(schema), schema)
@@ -61,9 +61,9 @@ class AvroSerde:
         try:
             value = fastavro.schemaless_reader(stream, writer, reader)
         except Exception as error:  # fastavro raises arbitrary exceptions
-            raise BadRecord(f"it is not a record of its schema: {_reason(error)}") from error
+            raise BadRecord(f"the record does not match its schema: {_reason(error)}") from error
         if stream.tell() != len(payload):
-            raise BadRecord(f"{len(payload) - stream.tell()} of its {len(payload)} bytes are left over")
+            raise BadRecord(f"{len(payload) - stream.tell()} of the record's {len(payload)} bytes are left over")
         return value
 
 

@@ -1,6 +1,7 @@
-"""Needs protobuf: the descriptors of a Protobuf schema, given as a .proto or as a descriptor in base64.
+"""The descriptors of a Protobuf schema, given as a .proto or as a descriptor in base64. Needs protobuf.
 
-Registries return either form. A descriptor needs no protoc, except for imports that only Confluent has.
+Registries return either form. protoc is needed for a .proto, and for imports that are known only as text (Confluent's
+own).
 """
 
 from __future__ import annotations
@@ -78,11 +79,11 @@ def _files(name: str, texts: dict[str, str]) -> list[FileDescriptorProto]:
 def _of_module(name: str) -> FileDescriptorProto:
     """The descriptor of a file that an installed package has generated code for."""
     if not name.startswith("google/"):
-        raise SchemaInvalid(f'"{name[:200]}" is imported, and is not among the references of the schema')
+        raise SchemaInvalid(f'"{name[:200]}" is imported, but is not among the references of the schema')
     try:
         module = import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
     except ImportError:
-        raise SchemaInvalid(f'"{name[:200]}" is imported, and is not among the references of the schema') from None
+        raise SchemaInvalid(f'"{name[:200]}" is imported, but is not among the references of the schema') from None
     return FileDescriptorProto.FromString(module.DESCRIPTOR.serialized_pb)
 
 
@@ -100,7 +101,7 @@ def message_at(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:
 
 
 def indexes_of(message: Descriptor) -> list[int]:
-    """The message indexes: the index of a message in its enclosing message, and so on up to the file."""
+    """The message indexes of a message, from the file down: the index of the outermost message first, its own last."""
     indexes: list[int] = []
     around = message.containing_type
     while around is not None:

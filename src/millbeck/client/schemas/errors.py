@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class SchemaError(Exception):
-    """A schema, or the registry that has it, cannot be used; the message says why."""
+    """A schema or its registry cannot be used; the message has the reason."""
 
 
 class UnknownSchema(SchemaError):
@@ -20,4 +20,4 @@ class SchemaTooLarge(SchemaError):
 
 
 class BadRecord(Exception):
-    """A record cannot be decoded, or a value not be encoded; the message says why."""
+    """A record cannot be decoded, or a value cannot be encoded; the message has the reason."""

@@ -1,4 +1,4 @@
-"""Needs jsonschema-rs: JSON documents validated by a schema, in the wire format of schema registries."""
+"""Serializes JSON documents validated by a schema, in the wire format of schema registries. Needs jsonschema-rs."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ class JsonSchemaSerde:
         self._name = "" if self._schema is None else title(self._schema)
 
     def serialize(self, topic: str, value: Any, headers: list[Header]) -> bytes:
-        """Serialize a value. Deserialize a record. Raises `SchemaError` or `BadRecord`."""
+        """Serialize a value. Raises `SchemaError` or `BadRecord`."""
         written = self._serde.writer(topic, self._name, self._schema)
         self._check(written.schema, value, "the value")
         payload = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
         return self._serde.marked(written, payload, headers)
 
     def deserialize(self, topic: str, data: bytes, headers: Iterable[Header]) -> Any:
-        """Raises `SchemaError` or `BadRecord`."""
+        """Deserialize a record. Raises `SchemaError` or `BadRecord`."""
         schema, _, payload = self._serde.unmarked(data, headers)
         try:
             value = json.loads(payload)
         except (ValueError, RecursionError) as error:
-            raise BadRecord(f"it is not JSON: {error}"[:_REASON_MAX]) from error
-        self._check(self._serde.reader(topic, title(schema), schema), value, "it")
+            raise BadRecord(f"the record is not JSON: {error}"[:_REASON_MAX]) from error
+        self._check(self._serde.reader(topic, title(schema), schema), value, "the record")
         return value
 
     def _check(self, schema: Schema, value: Any, what: str) -> None:
@@ -62,7 +62,7 @@ class JsonSchemaSerde:
             validator(schema).validate(value)
         except jsonschema_rs.ValidationError as error:
             place = "/".join(map(str, error.instance_path))
-            raise BadRecord(f"{what} does not fit the schema: {error.message[:_REASON_MAX]} (at /{place})") from None
+            raise BadRecord(f"{what} does not match the schema: {error.message[:_REASON_MAX]} (at /{place})") from None
 
 
 def _loaded(text: str) -> Any:
@@ -74,7 +74,7 @@ def _loaded(text: str) -> Any:
 
 @lru_cache(maxsize=_VALIDATORS_MAX)
 def validator(schema: Schema) -> Any:
-    """A validator that loads nothing but the schema's references; raises `SchemaInvalid`."""
+    """A validator that loads only the schema's references; raises `SchemaInvalid`."""
     if schema.kind != JSON:
         raise SchemaInvalid(f"the schema is {schema.kind}, not {JSON}")
     root = _loaded(schema.text)

@@ -1,6 +1,6 @@
-"""Files that a .proto imports without a reference: Google's common types and Confluent's own.
+"""Files that a .proto may import without a reference: Google's common types and Confluent's own.
 
-protoc brings ``google/protobuf``. ``google/type`` is read from the package googleapis-common-protos, if that is
+protoc contains ``google/protobuf``. ``google/type`` is read from the package googleapis-common-protos, if that is
 installed. Confluent's are few and small, and their names and numbers are what its clients expect.
 """
 
@@ -63,7 +63,7 @@ _CONFLUENT: Final = {
 
 @lru_cache(maxsize=64)
 def known_proto(name: str) -> str | None:
-    """The text of a known file; None for another name and for those that protoc has itself."""
+    """The text of a known file; None for other names, and for files that protoc contains."""
     if name in _CONFLUENT:
         return _CONFLUENT[name]
     if not name.startswith(_TYPES_FOLDER) or "/" in name.removeprefix(_TYPES_FOLDER):

@@ -1,7 +1,8 @@
 """A schema, and the interface of a schema registry: three methods, so that any registry can implement it.
 
-A registry is pickled to Spark's workers, which ask it for schemas by id. A schema with an id never changes, so callers
-cache it. `MemorySchemas` is for programs that know all their schemas at start: a worker has a copy as of then.
+A registry is pickled to Spark's workers, which get schemas from it by id. A schema with an id never changes, so callers
+cache it. `MemorySchemas` is for programs that know all their schemas at start, since a worker gets a copy of that
+state.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ AVRO: Final = "AVRO"
 PROTOBUF: Final = "PROTOBUF"
 JSON: Final = "JSON"
 BASE64_TEXT: Final = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*\Z")
-"""What no .proto is, so that a Protobuf schema of it must be a descriptor."""
+"""Matches base64, which no .proto does: a Protobuf schema that matches must be a descriptor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
     """A schema: ``kind`` is the registry's schemaType; ``references`` are names and texts of imported schemas.
 
-    The text of a Protobuf schema is the .proto file, or a descriptor set in hexadecimal.
+    The text of a Protobuf schema is a .proto file, its descriptor in base64, or a descriptor set in hexadecimal.
     """
 
     kind: str
@@ -54,7 +55,7 @@ class SchemaRegistry(Protocol):
     def latest(self, subject: str) -> RegisteredSchema: ...
 
     def register(self, subject: str, schema: Schema) -> int:
-        """The id of the schema under this subject; a new id only if it is not registered yet."""
+        """Register the schema under this subject unless it is registered already, and return its id."""
 
 
 class MemorySchemas:
@@ -78,7 +79,7 @@ class MemorySchemas:
     def latest(self, subject: str) -> RegisteredSchema:
         ids = self._ids.get(subject)
         if not ids:
-            raise UnknownSchema(f"there is no schema for {subject} in {self._name}")
+            raise UnknownSchema(f"no schema is registered for {subject} in {self._name}")
         return RegisteredSchema(ids[-1], self._by_id[ids[-1]])
 
     def register(self, subject: str, schema: Schema) -> int:

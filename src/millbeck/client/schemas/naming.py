@@ -32,8 +32,8 @@ _STRATEGIES: Final[dict[str, Strategy]] = {
 
 
 def strategy_named(name: str) -> Strategy:
-    """The strategy of a name, which may be that of a Java class; raises `InvalidConfig`."""
+    """The strategy with this name, which may be that of a Java class; raises `InvalidConfig`."""
     found = _STRATEGIES.get(name.rpartition(".")[2])
     if found is None:
-        raise InvalidConfig(f"subject.name.strategy: {name[:100]} is none of {', '.join(_STRATEGIES)}")
+        raise InvalidConfig(f"subject.name.strategy: {name[:100]} is not one of {', '.join(_STRATEGIES)}")
     return found

@@ -1,6 +1,6 @@
-"""A look at the tokens of a .proto before it is compiled: how deep it nests, how long its names are, what it imports.
+"""Scans the tokens of a .proto before it is compiled: checks the depth and the length of names, and finds its imports.
 
-protoc is the judge of a schema. This only bounds what protoc is given: it knows comments, strings and braces.
+protoc decides whether a schema is valid. This only limits the input of protoc; it knows comments, strings and braces.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ProtoLimits:
 
 
 def imports_of(text: str, limits: ProtoLimits) -> list[str]:
-    """The names that the text imports; raises `SchemaTooLarge` for what exceeds a limit."""
+    """The names that the text imports; raises `SchemaTooLarge` if it exceeds a limit."""
     if len(text) > limits.text_length_max:
         raise SchemaTooLarge(f"the schema has {len(text)} characters, the limit is {limits.text_length_max}")
     imports: list[str] = []
@@ -79,4 +79,4 @@ def check_import_name(name: str, limits: ProtoLimits) -> None:
     if len(name) > limits.name_length_max or not all(
         0 < len(part) < 256 and part not in (".", "..") and part.isprintable() and "\\" not in part for part in parts
     ):
-        raise SchemaInvalid(f"{name[:200]!r} is not a name under which a file can be imported")
+        raise SchemaInvalid(f"{name[:200]!r} is not a valid name of an imported file")

@@ -1,4 +1,4 @@
-"""Needs protobuf: Protobuf messages in the wire format of schema registries."""
+"""Serializes Protobuf messages in the wire format of schema registries. Needs protobuf."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ProtobufSerde:
         self._serde = RegistrySerde(settings, schema=own, is_key=is_key, registry=registry)
 
     def serialize(self, topic: str, value: Message, headers: list[Header]) -> bytes:
-        """Serialize a message. Deserialize a record. Raises `SchemaError` or `BadRecord`."""
+        """Serialize a message. Raises `SchemaError` or `BadRecord`."""
         descriptor = value.DESCRIPTOR
         if self._message is not None and descriptor.full_name != self._message.DESCRIPTOR.full_name:
             raise BadRecord(f"the value is a {descriptor.full_name}, not a {self._message.DESCRIPTOR.full_name}")
@@ -59,7 +59,7 @@ class ProtobufSerde:
         return self._serde.marked(written, payload, headers, message_indexes(indexes))
 
     def deserialize(self, topic: str, data: bytes, headers: Iterable[Header]) -> Message:
-        """Raises `SchemaError` or `BadRecord`."""
+        """Deserialize a record. Raises `SchemaError` or `BadRecord`."""
         schema, rest, payload = self._serde.unmarked(data, headers)
         if rest:
             indexes, _ = split_message_indexes(rest)
@@ -68,12 +68,14 @@ class ProtobufSerde:
         made = class_at(schema, tuple(indexes))
         if self._message is not None:
             if made.DESCRIPTOR.full_name != self._message.DESCRIPTOR.full_name:
-                raise BadRecord(f"it is a {made.DESCRIPTOR.full_name}, not a {self._message.DESCRIPTOR.full_name}")
+                raise BadRecord(
+                    f"the record is a {made.DESCRIPTOR.full_name}, not a {self._message.DESCRIPTOR.full_name}"
+                )
             made = self._message
         try:
             return made.FromString(payload)
         except DecodeError as error:
-            raise BadRecord(f"it is not a message of its schema: {error}") from error
+            raise BadRecord(f"the record does not match its schema: {error}") from error
 
     def _indexes(self, schema: Schema, descriptor: Descriptor) -> list[int]:
         """The indexes of the message in the schema it is written with."""
@@ -85,7 +87,7 @@ class ProtobufSerde:
 
 @lru_cache(maxsize=_CLASSES_MAX)
 def schema_of(file: FileDescriptor) -> Schema:
-    """The schema of a generated file: its descriptor in base64, with those of the files that need a reference."""
+    """The schema of a generated file: its descriptor in base64, and the descriptors of imported files as references."""
     references: dict[str, str] = {}
     pending = list(file.dependencies)
     while pending:
@@ -128,7 +130,7 @@ def main_file(schema: Schema) -> FileDescriptor:
             pool.AddSerializedFile(each.SerializeToString())
         return pool.FindFileByName(files[-1].name)
     except (TypeError, KeyError, IndexError) as error:
-        raise SchemaInvalid(f"the schema's descriptors do not fit together: {error}") from error
+        raise SchemaInvalid(f"the schema's descriptors are inconsistent: {error}") from error
 
 
 @lru_cache(maxsize=_CLASSES_MAX)

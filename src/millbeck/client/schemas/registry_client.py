@@ -92,13 +92,13 @@ class RegistryClient:
         found = self.call("POST", *path, query={"verbose": True}, body=body)
         if found.get("is_compatible"):
             return []
-        return [str(each) for each in found.get("messages") or ["it is not compatible"]]
+        return [str(each) for each in found.get("messages") or ["the schema is not compatible"]]
 
     def call(self, method: str, *path: str, query: dict[str, Any] | None = None, body: Any = None) -> Any:
         """Send any request of the registry's API. Raises `SchemaError`."""
         return self._transport.call(method, list(path), query, body)
 
-    # what answers hold
+    # decoding of answers
 
     def _fetched(self, path: list[str]) -> Schema:
         return self._schema(self._transport.call("GET", path, {"format": "serialized"}))
@@ -113,7 +113,9 @@ class RegistryClient:
                 int(members["id"]), self._schema(members), int(members.get("version", 0)), str(members.get("guid", ""))
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise SchemaError(f"the registry's answer is not that of one: {type(error).__name__} {error}") from error
+            raise SchemaError(
+                f"the registry's answer is not that of a schema registry: {type(error).__name__} {error}"
+            ) from error
 
     def _schema(self, members: Any) -> Schema:
         texts: dict[str, str] = {}
@@ -133,7 +135,7 @@ class RegistryClient:
             self._collect(found, texts)
             texts[name] = str(found["schema"])
 
-    # what requests hold
+    # bodies of requests
 
     def _body(self, subject: str, schema: Schema, *, registers: bool) -> dict[str, Any]:
         """The request body with the references, whose names are used as subjects."""

@@ -1,7 +1,7 @@
 """The common part of all formats' serializers: the subject, the schema to write with, and the position of its id.
 
-A serde is a `Serializer` and a `Deserializer` of the client, and works without one. It contacts the registry when it
-needs a schema for the first time, which blocks the caller.
+A serde implements `Serializer` and `Deserializer` of the client, and can also be used without a client. It contacts the
+registry when it needs a schema for the first time, which blocks the caller.
 """
 
 from __future__ import annotations
@@ -70,8 +70,9 @@ class RegistrySerde:
             return self.registry.lookup(subject, schema, normalize=self.config.normalize)
         except UnknownSchema as error:
             raise UnknownSchema(
-                f"{error} Subject {subject} in {self.registry.name} does not have the schema to write with, and "
-                f"auto.register.schemas is false: register it, with millbeck registry schema register {subject} FILE"
+                f"{error} Subject {subject} in {self.registry.name} does not have the schema to write "
+                "with, and auto.register.schemas is false: register it with millbeck registry schema "
+                f"register {subject} FILE"
             ) from error
 
     def _registered(self, subject: str, schema: Schema) -> RegisteredSchema:
@@ -99,14 +100,15 @@ class RegistrySerde:
         if not self._writes_header:
             return framed(written.schema_id, indexes + payload)
         if not written.guid:
-            raise SchemaError(f"{self.registry.name} gives no guids, which HeaderSchemaIdSerializer needs")
+            raise SchemaError(f"{self.registry.name} returns no guids, which HeaderSchemaIdSerializer needs")
         headers.append((self._header, guid_header(written.guid, indexes)))
         return payload
 
     # reading
 
     def unmarked(self, data: bytes, headers: Iterable[Header]) -> tuple[Schema, bytes, bytes]:
-        """Split a record into its schema, the remaining header, and the payload; raises `BadRecord`."""
+        """Split a record into its schema, the Protobuf message indexes of its header, and the payload; raises
+        `BadRecord`."""
         marks = [value for name, value in headers if name == self._header and value is not None]
         if marks:
             known, rest = read_header(marks[-1])
@@ -116,7 +118,7 @@ class RegistrySerde:
         try:
             schema = self.registry.by_guid(known) if isinstance(known, str) else self.registry.by_id(known)
         except UnknownSchema as error:
-            raise BadRecord(f"its schema {known} is not in {self.registry.name}: {error}") from error
+            raise BadRecord(f"the record's schema {known} is not in {self.registry.name}: {error}") from error
         return schema, rest, data
 
     def reader(self, topic: str, record_name: str, schema: Schema) -> Schema:

@@ -78,11 +78,15 @@ class RegistryClientConfig(Section):
         declared = [known.name for known in cls.options]
         for name in settings:
             if name not in declared:
-                raise InvalidConfig(f"Unknown configuration {name[:100]}; there are {', '.join(sorted(declared))}")
+                raise InvalidConfig(
+                    f"Unknown configuration {name[:100]}; the known ones are {', '.join(sorted(declared))}"
+                )
         texts = {name: text for name, value in settings.items() if (text := text_of(name, value)) is not None}
         found = cls.resolve(ConfigLayers(static=texts))
         if not found.url:
-            raise InvalidConfig("schema.registry.url is not set: where is the registry, such as http://127.0.0.1:8081?")
+            raise InvalidConfig(
+                "schema.registry.url is not set: set the address of the registry, such as http://127.0.0.1:8081"
+            )
         return found
 
 
@@ -116,7 +120,7 @@ class SerdeConfig(RegistryClientConfig):
         LIST,
         (),
         scope=CLIENT,
-        doc="Write with the latest schema whose metadata has these properties, as key=value.",
+        doc="Values are written with the latest schema whose metadata has these properties, as key=value.",
     )
     latest_strict = option(
         "latest.compatibility.strict",

@@ -72,7 +72,8 @@ class Transport:
                 if attempt % _ATTEMPTS == _ATTEMPTS - 1:
                     self._current = (self._current + 1) % len(self._urls)
         raise SchemaError(
-            f"no schema registry answers ({'; '.join(failures)}): check schema.registry.url, and that the registry runs"
+            f"no schema registry answers ({'; '.join(failures)}): check schema.registry.url, and "
+            "whether the registry is running"
         )
 
     def _exchange(self, url: Any, method: str, target: str, content: bytes | None) -> tuple[int, bytes]:
@@ -117,7 +118,9 @@ def _read(status: int, answer: bytes) -> Any:
     try:
         found = json.loads(answer) if answer else None
     except (ValueError, RecursionError):
-        raise SchemaError(f"the registry answered HTTP {status} without JSON: is this the address of one?") from None
+        raise SchemaError(
+            f"the registry answered HTTP {status} without JSON: is this the address of a schema registry?"
+        ) from None
     if 200 <= status < 300:
         return found
     members = found if isinstance(found, dict) else {}

@@ -38,7 +38,7 @@ def read_header(value: bytes) -> tuple[int | str, bytes]:
     if value[:1] != bytes([_GUID_MAGIC]):
         return unframed(value)
     if len(value) < 1 + _GUID_BYTES:
-        raise BadRecord(f"its header has {len(value)} bytes, too few for the guid of a schema")
+        raise BadRecord(f"the record's header has {len(value)} bytes, too few for the guid of a schema")
     digits = value[1 : 1 + _GUID_BYTES].hex()
     guid = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
     return guid, value[1 + _GUID_BYTES :]
@@ -51,10 +51,10 @@ def framed(schema_id: int, payload: bytes) -> bytes:
 def unframed(record: bytes) -> tuple[int, bytes]:
     """Split a record into the schema id and the rest; raises `BadRecord`."""
     if len(record) < HEADER_BYTES:
-        raise BadRecord(f"it has {len(record)} bytes, too few for the id of a schema")
+        raise BadRecord(f"the record has {len(record)} bytes, too few for the id of a schema")
     magic, schema_id = _HEADER.unpack_from(record)
     if magic != MAGIC:
-        raise BadRecord(f"it begins with {magic:#04x} instead of the magic byte 0 and a schema id")
+        raise BadRecord(f"the record begins with {magic:#04x} instead of the magic byte 0 and a schema id")
     return schema_id, record[HEADER_BYTES:]
 
 
@@ -74,7 +74,7 @@ def split_message_indexes(payload: bytes) -> tuple[list[int], bytes]:
     """Split off the message indexes. Raises `BadRecord`."""
     count, position = _read_varint(payload, 0)
     if not 0 <= count <= INDEXES_MAX:
-        raise BadRecord(f"it has {count} message indexes, which is too many")
+        raise BadRecord(f"the record has {count} message indexes, which is too many")
     indexes = []
     for _ in range(count):
         index, position = _read_varint(payload, position)
@@ -96,9 +96,9 @@ def _read_varint(payload: bytes, position: int) -> tuple[int, int]:
     total = 0
     for number in range(_VARINT_BYTES_MAX):
         if position + number >= len(payload):
-            raise BadRecord("it ends before its message begins")
+            raise BadRecord("the record ends before its message begins")
         part = payload[position + number]
         total |= (part & 0x7F) << (7 * number)
         if part < 0x80:
             return (total >> 1) ^ -(total & 1), position + number + 1
-    raise BadRecord("its message index is not a valid varint")
+    raise BadRecord("the record's message index is not a valid varint")

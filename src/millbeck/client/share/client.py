@@ -53,7 +53,7 @@ _TROUBLE_PAUSE_SECONDS: Final = 0.1
 
 
 class AcquiredRecord(NamedTuple, Generic[K, V]):
-    """A record that this member has for a while, and how often it has been delivered."""
+    """A record that this member has acquired, and how often it has been delivered."""
 
     partition: TopicPartition
     record: Record[K, V]
@@ -71,7 +71,8 @@ OnAcknowledged = Callable[[TopicPartition, Mapping[int, AcknowledgeType], ApiErr
 
 
 class ShareConsumer(LoopBound, Generic[K, V]):
-    """Started by its first call inside an event loop; use it as an async context manager, or call `close`."""
+    """The share consumer. It is started by its first call inside an event loop; use it as an async context manager, or
+    call `close`."""
 
     def __init__(
         self,
@@ -186,7 +187,7 @@ class ShareConsumer(LoopBound, Generic[K, V]):
                 decoded = delivery._replace(record=self._decoder.decode(delivery.record))
             except DeserializationFailed:
                 if not found:
-                    # Nobody can use it: it is not delivered again.
+                    # The record cannot be decoded, so it is rejected and not delivered again.
                     self._add_acknowledgement(self._ready.popleft(), AcknowledgeType.REJECT)
                     raise
                 break
@@ -384,8 +385,8 @@ class ShareConsumer(LoopBound, Generic[K, V]):
     def _lost(
         self, node_id: int, session: ShareSessionHandler, said: Said, error: ApiError, outcomes: Outcomes | None = None
     ) -> None:
-        """The session has ended: its records are released to others, and pending acknowledgements are no longer
-        valid."""
+        """Called when the session has ended: its records are released to other members, and pending acknowledgements
+        are no longer valid."""
         for unsent in (said, session.reset()):
             for place, offsets in unsent.items():
                 self._told(place, offsets, error, outcomes)

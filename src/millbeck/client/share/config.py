@@ -41,7 +41,8 @@ class ShareConsumerConfig(DecodingConfig):
         1,
         valid=at_least(0),
         scope=CLIENT,
-        doc="A broker delays its answer to a fetch until it has this many bytes.",
+        doc="The minimum number of bytes of a fetch response; the broker waits for them, for at most "
+        "fetch.max.wait.ms.",
     )
     fetch_max_bytes = option(
         "fetch.max.bytes", INT, 50 * MIB, valid=at_least(1), scope=CLIENT, doc="Maximum number of bytes per fetch."
@@ -52,10 +53,15 @@ class ShareConsumerConfig(DecodingConfig):
         500,
         valid=at_least(0),
         scope=CLIENT,
-        doc="The longest time a broker delays its answer to a fetch.",
+        doc="The maximum time that a broker delays a fetch response.",
     )
     check_crcs = option(
-        "check.crcs", BOOLEAN, True, scope=CLIENT, importance=Importance.LOW, doc="Verify checksums of fetched batches."
+        "check.crcs",
+        BOOLEAN,
+        True,
+        scope=CLIENT,
+        importance=Importance.LOW,
+        doc="Whether the checksums of fetched batches are verified.",
     )
 
     @property

@@ -112,7 +112,7 @@ class ShareSessionHandler:
         )
 
     def answered(self) -> None:
-        """The broker has accepted the last request."""
+        """Record that the broker has accepted the last request."""
         self.epoch = 1 if self.epoch == INT_MAX else self.epoch + 1
 
     def reset(self) -> Said:
@@ -123,7 +123,7 @@ class ShareSessionHandler:
 
 
 def _batches(offsets: dict[int, AcknowledgeType]) -> list[tuple[int, int, list[int]]]:
-    """Ranges of consecutive offsets with the same acknowledgement type."""
+    """Combine consecutive offsets with the same acknowledgement type into ranges."""
     found: list[tuple[int, int, list[int]]] = []
     for offset in sorted(offsets):
         kind = int(offsets[offset])

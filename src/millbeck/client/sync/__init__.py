@@ -6,9 +6,9 @@
         producer.send("orders", b"value", key=b"key")             # acknowledged
         delivery = producer.send_nowait("orders", b"value")       # at once; delivery.result() waits
 
-The names are those of `millbeck.client`; what is a coroutine there waits here. The clients run in an event loop in a
-thread of its own, so heartbeats go on while the program works, and every client may be used from several threads. The
-rebalance callbacks of a consumer run in the thread that polls.
+The names are those of `millbeck.client`; methods that are coroutines there are blocking here. Each client runs in an
+event loop on a background thread, so heartbeats are sent while the program works, and a client may be used from several
+threads. The rebalance callbacks of a consumer run in the thread that polls.
 """
 
 from millbeck.client.sync.admin import Admin

@@ -16,7 +16,7 @@ from millbeck.kernel.environment import Environment
 
 
 class Admin(Background):
-    """Waits for each result; safe to use from several threads."""
+    """The synchronous admin client; it can be used from several threads."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Admin(Background):
         self.close()
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """The method of this name, which waits for its result."""
+        """The blocking form of the method with this name."""
         method = getattr(AsyncAdmin, name)
         if name.startswith("_") or not inspect.iscoroutinefunction(method):
             raise AttributeError(f"Admin has no method {name}")

@@ -1,4 +1,4 @@
-"""What the synchronous clients share: the thread with the event loop, and calls into it."""
+"""The common part of the synchronous clients: the thread with the event loop, and calls into it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class Background:
         self._is_closed = False
 
     def _loop_thread(self) -> LoopThread:
-        """The running thread; raises in a fork, and in a callback that would wait for itself."""
+        """The thread, which is started by the first call; raises `ClientClosed` after `close`, and `WrongEventLoop` in
+        a fork."""
         thread = self._thread
         name = type(self).__name__
         if self._is_closed:
@@ -29,7 +30,8 @@ class Background:
                 thread = self._thread = self._thread or LoopThread(f"millbeck {name}")
         if thread.is_fork:
             raise WrongEventLoop(
-                f"this {name} was started before a fork, and its thread is in the parent: create one in each process"
+                f"this {name} was started before a fork, and its thread exists only in the parent "
+                "process: create one in each process"
             )
         return thread
 

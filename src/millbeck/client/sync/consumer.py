@@ -1,4 +1,5 @@
-"""The synchronous `Consumer`: a member of its group while the program works, since its loop is another thread's."""
+"""The synchronous `Consumer`: it stays a group member while the program works, since its event loop runs in another
+thread."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ class _InCallersThread(RebalanceListener):
 
 
 class Consumer(Background, Generic[K, V]):
-    """One thread polls at a time; the other methods may be called from any."""
+    """The synchronous consumer. Only one thread at a time may poll; the other methods may be called from any thread."""
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class Consumer(Background, Generic[K, V]):
             self._call_plain(self._consumer.give_back)
         self.close()
 
-    # what it reads
+    # assignment and subscription
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         wanted = list(partitions)
@@ -94,7 +95,7 @@ class Consumer(Background, Generic[K, V]):
         on_revoked: RebalanceCallback | None = None,
         on_lost: RebalanceCallback | None = None,
     ) -> None:
-        """As the asynchronous one. The callbacks are plain functions; they run in the thread that polls."""
+        """Like the asynchronous method, but the callbacks are plain functions, which run in the thread that polls."""
         self._listener = _InCallersThread(listener or Callbacks(on_assigned, on_revoked, on_lost))
         self._call_plain(lambda: self._consumer.subscribe(topics, pattern=pattern, listener=self._listener))
 
@@ -118,11 +119,11 @@ class Consumer(Background, Generic[K, V]):
     def poll(
         self, *, timeout_s: float = 1.0, max_records: int | None = None
     ) -> dict[TopicPartition, list[Record[K, V]]]:
-        """Records by partition as soon as there are some; none after ``timeout_s``."""
+        """Return records by partition as soon as there are some; none after ``timeout_s``."""
         return self._call_attended(lambda: self._consumer.poll(timeout_s=timeout_s, max_records=max_records))
 
     def __iter__(self) -> Iterator[Record[K, V]]:
-        """All records, one by one, until the consumer is closed."""
+        """Yield all records, one by one, until the consumer is closed."""
         while True:
             run = self._call_attended(self._consumer.next_run)
             if run is None:
@@ -132,7 +133,7 @@ class Consumer(Background, Generic[K, V]):
                 yield self._consumer.decoded(run, record)
 
     def _call_attended(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Like `_call`; the program's listener runs in this thread meanwhile."""
+        """Like `_call`, but the program's listener runs in the calling thread meanwhile."""
 
         async def attended(caller: Caller) -> T:
             self._listener.caller = caller
@@ -200,7 +201,7 @@ class Consumer(Background, Generic[K, V]):
         return self._call_plain(self._consumer.group_metadata)
 
     def close(self) -> None:
-        """Commit if auto-commit is enabled, leave the group, and end the thread."""
+        """Commit if auto-commit is enabled, leave the group, and stop the thread."""
 
         async def work(caller: Caller) -> None:
             self._listener.caller = caller

@@ -2,7 +2,7 @@
 
 `send_nowait` appends to a run of records in the caller's thread; the run is handed over to the event loop's thread as
 one when it is full, or after ``linger.ms`` (at most 5 ms): waking the other thread for each record would cost more than
-the record itself.
+sending the record.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Waiting = tuple[Delivery[RecordMetadata], str, Any, Any, int | None, int | None,
 
 
 class Producer(Background, Generic[K, V]):
-    """Safe to use from several threads: the records of each thread keep their order."""
+    """The synchronous producer. It can be used from several threads; the records of each thread keep their order."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Producer(Background, Generic[K, V]):
         self._run_s = min(self.config.linger_ms / 1000, _RUN_SECONDS_MAX)
         self._run: list[Waiting] = []
         self._waiting_bytes = 0
-        """What the runs take that are not in the producer's buffer yet."""
+        """The size of the records that are not in the producer's buffer yet."""
         self._is_handing_over = False
 
     def __enter__(self) -> Self:
@@ -104,7 +104,8 @@ class Producer(Background, Generic[K, V]):
         timestamp: int | None = None,
         headers: Iterable[Header] = (),
     ) -> Delivery[RecordMetadata]:
-        """The outcome of the record, which `Delivery.result` waits for; raises `BufferFull` when there is no room."""
+        """Send a record without waiting; `Delivery.result` waits for the result. Raises `BufferFull` if
+        ``buffer.memory`` is full."""
         if self._is_closed:
             raise ClientClosed("the producer is closed")
         thread = self._thread or self._loop_thread()
@@ -139,7 +140,7 @@ class Producer(Background, Generic[K, V]):
             self._handing = asyncio.ensure_future(self._accept_runs())
 
     async def _accept_runs(self) -> None:
-        """One at a time, so that order is kept; records that find no room wait for it."""
+        """Append the runs one after the other, so that the order is kept; records wait if the buffer is full."""
         assert self._thread is not None
         producer = self._producer
         try:

@@ -18,7 +18,7 @@ from millbeck.records.typevars import K, V
 
 
 class ShareConsumer(Background, Generic[K, V]):
-    """As the asynchronous one; ``on_acknowledged`` runs in the thread of the event loop."""
+    """The synchronous share consumer; ``on_acknowledged`` runs in the thread of the event loop."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class ShareConsumer(Background, Generic[K, V]):
         self._call_plain(lambda: self._consumer.subscribe(topics))
 
     def poll(self, *, timeout_s: float = 1.0) -> list[AcquiredRecord[K, V]]:
-        """Some acquired records, or none if none arrive in time."""
+        """Return some acquired records, or none if none arrive in time."""
         return self._call(lambda: self._consumer.poll(timeout_s=timeout_s))
 
     def acknowledge(self, delivery: AcquiredRecord[Any, Any], kind: AcknowledgeType = AcknowledgeType.ACCEPT) -> None:

@@ -34,10 +34,10 @@ NOWHERE: Final = RecordSource("", -1)
 
 
 class Record:
-    """One record; it does not change. Headers keep their order and duplicates.
+    """One immutable record. Headers keep their order and duplicates.
 
-    Its key and value are bytes, or what a client's deserializers made of them: programs see it as generic, as
-    `millbeck.records.record` declares. It is not generic itself, since instances would get a ``__dict__`` for that.
+    Its key and value are bytes, or what a client's deserializers made of them: for type checkers it is generic, as
+    declared in `millbeck.records.record`. It is not generic itself, since instances would get a ``__dict__`` for that.
     """
 
     __slots__ = ("headers", "key", "offset", "source", "timestamp", "value")
@@ -103,7 +103,7 @@ class Record:
 
 
 def _make_read_only(kind: Any) -> None:
-    """What the compiler does for attributes that are final: no assignment after the constructor."""
+    """Refuse assignments after the constructor, as the compiler does for final attributes."""
     set_offset = kind.offset.__set__
     set_timestamp = kind.timestamp.__set__
     set_key = kind.key.__set__
@@ -128,7 +128,7 @@ def _make_read_only(kind: Any) -> None:
         set_source(self, source)
 
     def refuse(self: Any, name: str, value: Any) -> None:
-        raise AttributeError(f"a record does not change: {name}")
+        raise AttributeError(f"records are immutable: {name} cannot be set")
 
     kind.__init__ = init
     kind.__setattr__ = refuse

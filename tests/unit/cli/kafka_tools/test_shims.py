@@ -36,7 +36,7 @@ def test_installing_again_replaces_ours_and_spares_what_is_not_ours(run: Run, tm
     (tmp_path / "kafka-topics.sh").write_text("#!/bin/bash\n# Kafka's own\n")
     refused = run("shims", "install", str(tmp_path))
     assert refused.exit_code == 1
-    assert "not ours (kafka-topics.sh, 1 in all)" in refused.stderr
+    assert "not written by this command (kafka-topics.sh, 1 in all)" in refused.stderr
     assert (tmp_path / "kafka-topics.sh").read_text().endswith("Kafka's own\n")
     assert run("shims", "remove", str(tmp_path)).stdout == f"deleted {2 * len(TOOLS) - 1} executables from {tmp_path}\n"
     assert [path.name for path in tmp_path.glob("kafka-*")] == ["kafka-topics.sh"]
@@ -50,7 +50,7 @@ def test_a_link_is_not_followed(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "kafka-acls").symlink_to(target)
-    assert "not ours (kafka-acls" in run("shims", "install", str(folder)).stderr
+    assert "not written by this command (kafka-acls" in run("shims", "install", str(folder)).stderr
     assert run("shims", "install", str(folder), "--force").exit_code == 0
     assert target.read_text() == "kept"
     assert not (folder / "kafka-acls").is_symlink()

@@ -145,7 +145,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "RS256, ES256",
     ),
     "an extension that cannot be sent": ({**ENDPOINT, **SECRET}, 'extension_a1="b"', "extensions of OAUTHBEARER"),
-    "a setting of TLS that there is not": ({**ENDPOINT, **SECRET}, 'ssl.provider="x"', "ssl.provider is not a setting"),
+    "a setting of TLS that there is not": (
+        {**ENDPOINT, **SECRET},
+        'ssl.provider="x"',
+        "ssl.provider is not an available TLS setting",
+    ),
     "unsecured without a subject": ({}, 'unsecuredLoginStringClaim_name="x"', "unsecuredLoginStringClaim_sub"),
     "unsecured with a number that is none": (
         {},

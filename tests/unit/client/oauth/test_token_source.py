@@ -173,7 +173,7 @@ def test_a_refusal_is_final_and_says_what_the_provider_said() -> None:
         provider.behaviour = "refused"
         with pytest.raises(SaslAuthenticationFailed) as caught:
             await connect(environment, credentials(environment))
-        assert "gave no token to client service: status 401, invalid_client: the secret is wrong" in str(caught.value)
+        assert "refused a token to client service: status 401, invalid_client: the secret is wrong" in str(caught.value)
         assert not caught.value.retriable
 
     in_node(scenario)

@@ -39,5 +39,5 @@ def test_a_setting_of_the_program_s_own_wins_and_is_shown() -> None:
 
 
 def test_a_profile_that_is_none_is_refused() -> None:
-    with pytest.raises(InvalidConfig, match="there is no fast; there are low-latency, throughput, durable"):
+    with pytest.raises(InvalidConfig, match="fast does not exist; the profiles are low-latency, throughput, durable"):
         Producer(HERE, profile="fast")

@@ -25,7 +25,7 @@ def test_what_is_not_there_is_named() -> None:
     schemas = MemorySchemas("here")
     with pytest.raises(UnknownSchema, match="id 7 in here"):
         schemas.by_id(7)
-    with pytest.raises(UnknownSchema, match="no schema for orders-value in here"):
+    with pytest.raises(UnknownSchema, match="no schema is registered for orders-value in here"):
         schemas.latest(subject_of("orders", "value"))
 
 

@@ -62,7 +62,7 @@ def classes(**files: str) -> dict[str, Any]:
 
 
 def test_a_schema_that_is_not_registered_is_refused_with_what_to_do(registry: RegistryInMemory) -> None:
-    with pytest.raises(UnknownSchema, match=r"auto\.register\.schemas is false: register it, with millbeck registry"):
+    with pytest.raises(UnknownSchema, match=r"auto\.register\.schemas is false: register it with millbeck registry"):
         AvroSerde(SETTINGS, schema=ORDER).serialize("orders", {"id": "a"}, [])
     assert registry("GET", "subjects") == []
 
@@ -181,7 +181,7 @@ def test_documents_are_checked_when_written_and_when_read(registry: RegistryInMe
     assert serde.deserialize("orders", record, []) == {"customer": {"name": "a"}}
     with pytest.raises(BadRecord, match="at /customer"):
         serde.serialize("orders", {"customer": {}}, [])
-    with pytest.raises(BadRecord, match="does not fit the schema"):
+    with pytest.raises(BadRecord, match="does not match the schema"):
         serde.deserialize("orders", record[:5] + b'{"customer":1}', [])
     unchecked = JsonSchemaSerde({**SETTINGS, "json.fail.invalid.schema": False})
     assert unchecked.serialize("orders", {"customer": {}}, []).endswith(b'{"customer":{}}')
@@ -201,9 +201,9 @@ def test_avro_references_are_resolved(registry: RegistryInMemory) -> None:
 BAD: dict[str, tuple[bytes, str]] = {
     "too short": (b"\0\0", "too few"),
     "another magic byte": (b"{}        ", "begins with 0x7b"),
-    "an unknown id": (b"\0\0\0\0\x63a", "its schema 99 is not in"),
-    "not of its schema": (b"\0\0\0\0\1\x08a", "not a record of its schema"),
-    "more than its schema": (b"\0\0\0\0\1\x02abb", "2 of its 4 bytes are left over"),
+    "an unknown id": (b"\0\0\0\0\x63a", "the record's schema 99 is not in"),
+    "not of its schema": (b"\0\0\0\0\1\x08a", "does not match its schema"),
+    "more than its schema": (b"\0\0\0\0\1\x02abb", "2 of the record's 4 bytes are left over"),
 }
 
 
@@ -216,7 +216,7 @@ def test_what_is_no_record_is_refused_with_the_reason(registry: RegistryInMemory
 
 def test_a_value_that_does_not_fit_is_refused(registry: RegistryInMemory) -> None:
     registry.register("orders-value", ORDER)
-    with pytest.raises(BadRecord, match="does not fit the schema"):
+    with pytest.raises(BadRecord, match="does not match the schema"):
         AvroSerde(SETTINGS, schema=ORDER).serialize("orders", {"id": 7}, [])
 
 

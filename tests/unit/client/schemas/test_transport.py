@@ -98,7 +98,7 @@ def test_when_nobody_answers_the_setting_is_named(instance: _Instance) -> None:
         (404, {"error_code": 40403, "message": "Schema 7 not found"}, UnknownSchema, "Schema 7 not found"),
         (409, {"error_code": 409, "message": "incompatible"}, RegistryRefused, "incompatible"),
         (401, {"message": "no"}, RegistryRefused, r"check basic\.auth\.user\.info"),
-        (200, b"<html>", SchemaError, "is this the address of one"),
+        (200, b"<html>", SchemaError, "is this the address of a schema registry"),
         (404, {"message": "Not Found"}, RegistryRefused, "Not Found"),
     ],
 )

@@ -60,7 +60,7 @@ def test_a_descriptor_set_is_taken_as_it_is(tmp_path: Path) -> None:
     [
         (Schema(PROTOBUF, "message {"), "not valid Protobuf: schema.proto:1"),
         (Schema(AVRO, '"int"'), "is AVRO, not PROTOBUF"),
-        (Schema(PROTOBUF, 'import "../evil.proto";', (("../evil.proto", ""),)), "is not a name under which"),
+        (Schema(PROTOBUF, 'import "../evil.proto";', (("../evil.proto", ""),)), "is not a valid name"),
     ],
 )
 def test_what_does_not_compile_is_named(schema: Schema, complaint: str) -> None:
