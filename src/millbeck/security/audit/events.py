@@ -18,6 +18,8 @@ from typing import Final, Protocol
 
 TEXT_LENGTH_MAX: Final = 512
 """The maximum length of texts from clients, such as topic names; longer ones are cut."""
+LINE_LENGTH_MAX: Final = 65_536
+"""The length above which a line shows its details as cut texts. What is cut by then still fits in it."""
 
 
 class AuditKind(StrEnum):
@@ -58,15 +60,23 @@ def event_of(kind: AuditKind, details: Mapping[str, object] | None = None, /, **
 def line_of(event: AuditEvent, *, wall_ms: int, node_id: int, more: Mapping[str, object] | None = None) -> str:
     """The event as one line of JSON, without the line break. Control characters in names from clients are escaped by
     JSON."""
-    content = {
-        "time": time_text(wall_ms),
-        "node": node_id,
-        "event": event.kind.value,
-        **dict(event.subject),
-        **event.details,
-        **(more or {}),
-    }
-    return json.dumps(content, separators=(",", ":"))
+    line = _line(event, event.details, wall_ms, node_id, more or {})
+    if len(line) > LINE_LENGTH_MAX:
+        cut = {name: _json(state)[:TEXT_LENGTH_MAX] for name, state in event.details.items()}
+        line = _line(event, cut, wall_ms, node_id, {"cut": True, **(more or {})})
+    return line
+
+
+def _line(
+    event: AuditEvent, details: Mapping[str, object], wall_ms: int, node_id: int, more: Mapping[str, object]
+) -> str:
+    first = {"time": time_text(wall_ms), "node": node_id, "event": event.kind.value}
+    return _json({**first, **dict(event.subject), **details, **more})
+
+
+def _json(content: object) -> str:
+    # `default`: no request fails because a detail is of a type that JSON lacks.
+    return json.dumps(content, separators=(",", ":"), default=str)
 
 
 def time_text(wall_ms: int) -> str:

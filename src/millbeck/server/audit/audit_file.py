@@ -23,21 +23,32 @@ class AuditFile:
         self._size_bytes_max = size_bytes_max
         self._file_count = file_count
 
-    async def write(self, lines: Sequence[str]) -> None:
+    async def write(self, lines: Sequence[str]) -> int:
         """Write lines; raises OSError."""
         data = "".join(f"{line}\n" for line in lines).encode()
         await self._environment.threads.run(
             append, self._environment.files, self._path, data, self._size_bytes_max, self._file_count
         )
+        return 0
 
 
 def append(files: Files, path: str, data: bytes, size_bytes_max: int, file_count: int) -> None:
-    """Append to a file, which is rotated first if it would exceed its size. Only its owner can read it."""
+    """Append lines to a file, which is rotated first if it would exceed its size. Only its owner can read it.
+
+    What a full disk took of them is removed again, because they are written anew. A line that an earlier process could
+    not complete is ended first.
+    """
     if files.exists(path) and files.size(path) + len(data) > size_bytes_max:
         _rotate(files, path, file_count)
     file = files.open(path, OpenMode.WRITE_PRIVATE)
     try:
-        file.write([data], file.size())
+        end = file.size()
+        buffers = [b"\n", data] if end and file.read(1, end - 1) != b"\n" else [data]
+        try:
+            file.write(buffers, end)
+        except OSError:
+            file.truncate(end)
+            raise
     finally:
         file.close()
 

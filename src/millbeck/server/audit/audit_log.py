@@ -10,8 +10,10 @@ import asyncio
 import logging
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Coroutine, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from millbeck.kernel.units import KIB, MIB
 from millbeck.security.audit.events import AuditEvent, AuditKind, line_of
 from millbeck.security.audit.folding import Folding, Repeats
 
@@ -20,7 +22,10 @@ if TYPE_CHECKING:
     from millbeck.server.loop.deadlines import Deadlines
 
 QUEUED_MAX: Final = 10_000
+QUEUED_BYTES_MAX: Final = 16 * MIB
 LINES_AT_ONCE: Final = 500
+BYTES_AT_ONCE: Final = 256 * KIB
+"""Of this and `LINES_AT_ONCE`, what is reached first ends a batch; one line is always written."""
 RETRY_SECONDS: Final = 1.0
 CLOSE_SECONDS_MAX: Final = 5.0
 
@@ -32,17 +37,23 @@ class AuditSink(Protocol):
 
     name: str
 
-    async def write(self, lines: Sequence[str]) -> None:
-        """Write lines in this order; after an exception they are written again."""
+    async def write(self, lines: Sequence[str]) -> int:
+        """Write lines in this order; after an exception they are written again. Returns how many of them were left out
+        because they can never be written here."""
 
 
 class SinkQueue:
     """The queue of one sink, and the task that writes it."""
 
-    def __init__(self, sink: AuditSink, *, queued_max: int = QUEUED_MAX) -> None:
+    def __init__(
+        self, sink: AuditSink, *, queued_max: int = QUEUED_MAX, queued_bytes_max: int = QUEUED_BYTES_MAX
+    ) -> None:
         self._sink = sink
         self._queued_max = queued_max
+        self._queued_bytes_max = queued_bytes_max
         self._lines: deque[str] = deque()
+        self._bytes = 0
+        """The size of the queued lines, which are ASCII."""
         self._wanted = asyncio.Event()
         self._is_failing = False
         self.dropped = 0
@@ -53,10 +64,11 @@ class SinkQueue:
         return self._sink.name
 
     def put(self, line: str) -> None:
-        if len(self._lines) >= self._queued_max:
+        if len(self._lines) >= self._queued_max or self._bytes + len(line) > self._queued_bytes_max:
             self.dropped += 1
             return
         self._lines.append(line)
+        self._bytes += len(line)
         self._wanted.set()
 
     async def run(self) -> None:
@@ -67,11 +79,12 @@ class SinkQueue:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def write_some(self) -> bool:
-        """Write up to `LINES_AT_ONCE` lines; returns whether that succeeded."""
-        some = [self._lines[position] for position in range(min(len(self._lines), LINES_AT_ONCE))]
+        """Write a batch of lines; returns whether that succeeded."""
+        some = self._first_lines()
+        left_out = 0
         try:
             if some:
-                await self._sink.write(some)
+                left_out = await self._sink.write(some)
         except Exception as error:  # a failed disk or topic must not stop the node
             if not self._is_failing:
                 log.warning("the audit %s cannot be written and is tried again: %s", self.name, error)
@@ -79,11 +92,22 @@ class SinkQueue:
             return False
         self._is_failing = False
         for _ in some:
-            self._lines.popleft()
-        self.written += len(some)
+            self._bytes -= len(self._lines.popleft())
+        self.written += len(some) - left_out
+        self.dropped += left_out
         if not self._lines:
             self._wanted.clear()
         return True
+
+    def _first_lines(self) -> list[str]:
+        some: list[str] = []
+        size_bytes = 0
+        for line in islice(self._lines, LINES_AT_ONCE):
+            size_bytes += len(line)
+            if some and size_bytes > BYTES_AT_ONCE:
+                break
+            some.append(line)
+        return some
 
     async def close(self) -> None:
         """Write the remaining lines, without retries."""

@@ -27,8 +27,9 @@ class AuditTopic:
         self._broker = broker
         self._topics = TopicWriter(broker, lambda: broker.peers, "audit")
 
-    async def write(self, lines: Sequence[str]) -> None:
-        """Write lines to the topic; raises `ApiError`."""
+    async def write(self, lines: Sequence[str]) -> int:
+        """Write lines to the topic; raises `ApiError`. A line above the topic's ``max.message.bytes`` is left out: it
+        would hold up all others."""
         broker = self._broker
         if broker.image.topics.named(AUDIT_TOPIC) is None:
             made = InternalTopic(partition_count=1, replication_factor=-1, options={"retention.ms": str(RETENTION_MS)})
@@ -37,12 +38,17 @@ class AuditTopic:
         size_bytes_max = self._topics.config_of(AUDIT_TOPIC).max_message_bytes
         now_ms = broker.now_ms()
         key = b"%d" % broker.node_id
-        builder = BatchBuilder()
+        empty, builder = BatchBuilder(), BatchBuilder()
+        left_out = 0
         for line in lines:
             value = line.encode()
+            if empty.size_with(now_ms, key, value, ()) > size_bytes_max:
+                left_out += 1
+                continue
             if builder.record_count and builder.size_with(now_ms, key, value, ()) > size_bytes_max:
                 await self._topics.append(AUDIT_TOPIC, broker.node_id, builder.build())
                 builder = BatchBuilder()
             builder.append(now_ms, key, value, ())
         if builder.record_count:
             await self._topics.append(AUDIT_TOPIC, broker.node_id, builder.build())
+        return left_out

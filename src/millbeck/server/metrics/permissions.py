@@ -109,7 +109,8 @@ def _declare_audit_metrics(node: Node) -> None:
     )
     registry.callback_counter(
         "millbeck_audit_dropped_total",
-        "Lines lost because the audit's file or topic could not be written for too long.",
+        "Lines lost because the queue of the audit's file or topic was full, or because a line exceeds the topic's "
+        "max.message.bytes.",
         ["sink"],
         dropped,
     )
