@@ -55,6 +55,8 @@ class SinkQueue:
         self._bytes = 0
         """The size of the queued lines, which are ASCII."""
         self._wanted = asyncio.Event()
+        self._writing = asyncio.Lock()
+        """Held during a write: the last ones, at `close`, do not overlap one that is under way."""
         self._is_failing = False
         self.dropped = 0
         self.written = 0
@@ -80,6 +82,10 @@ class SinkQueue:
 
     async def write_some(self) -> bool:
         """Write a batch of lines; returns whether that succeeded."""
+        async with self._writing:
+            return await self._write_first()
+
+    async def _write_first(self) -> bool:
         some = self._first_lines()
         left_out = 0
         try:
@@ -173,11 +179,11 @@ class AuditLog:
     async def close(self) -> None:
         """Write all remaining lines, for at most a few seconds."""
         self._put_repeats(self._folding.flush(self._deadlines.now_ms()))
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
         try:
             async with asyncio.timeout(CLOSE_SECONDS_MAX):
                 await asyncio.gather(*(queue.close() for queue in self.queues))
         except TimeoutError:
             log.warning("not all of the audit could be written")
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -190,6 +190,26 @@ def test_closing_writes_what_is_left_and_does_not_wait_for_a_broken_sink() -> No
     asyncio.run(main())
 
 
+def test_closing_waits_for_a_write_that_is_under_way_and_writes_each_line_once() -> None:
+    class Slow(Sink):
+        async def write(self, lines: Sequence[str]) -> int:
+            self.lines += lines  # as on a thread, which cannot be cancelled
+            await asyncio.sleep(0.05)
+            return 0
+
+    async def main() -> None:
+        sink = Slow()
+        audit = make(sink)
+        audit.record(event_of(AuditKind.LOGIN, principal="User:a"))
+        await asyncio.sleep(0.01)
+        audit.record(event_of(AuditKind.LOGIN, principal="User:b"))
+        await audit.close()
+        assert [json.loads(line)["principal"] for line in sink.lines] == ["User:a", "User:b"]
+        assert audit.queues[0].written == 2
+
+    asyncio.run(main())
+
+
 def test_closing_does_not_wait_for_a_sink_that_hangs(monkeypatch: Any) -> None:
     monkeypatch.setattr("millbeck.server.audit.audit_log.CLOSE_SECONDS_MAX", 0.05)
 
