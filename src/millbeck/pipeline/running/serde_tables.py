@@ -42,8 +42,8 @@ def check_serde(given: Any, where: str) -> None:
     name = given["format"]
     for part, value in given.items():
         if part != "format" and part not in _ALLOWED[name]:
-            allowed = ", ".join(_ALLOWED[name]) or "nothing else"
-            raise DefinitionError(f"{where}: the format {name} has no {part!r}; expected {allowed}")
+            allowed = ", ".join(_ALLOWED[name]) or "none"
+            raise DefinitionError(f"{where}: the format {name} has no {part!r}; allowed: {allowed}")
         if not isinstance(value, str):
             raise DefinitionError(f"{where}: {part} must be a text, not {value!r}")
     needs = () if name in _PLAIN else ("schema",) if name == "json" else ("schema", "registry")

@@ -69,7 +69,7 @@ def test_what_is_wrong_with_a_key_store_is_said(name: str, store: str | None, ke
         (b" \n", "it is empty"),
         (b"hello", "neither PEM nor"),
         (b"\xce\xce\xce\xce\x00", "keytool -importkeystore"),
-        (b"-----BEGIN CERTIFICATE-----\n", "no certificate in it"),
+        (b"-----BEGIN CERTIFICATE-----\n", "it has no certificate"),
         (b"-----BEGIN CERTIFICATE-----\n!!!!\n-----END CERTIFICATE-----\n", "base64"),
         (b"-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n", "cannot be read"),
         (b"\xfe\xed\xfe\xed\x00", "truncated"),

@@ -131,7 +131,7 @@ def test_a_revoked_client_is_refused_once_the_list_says_so(tmp_path: Path) -> No
 
 REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
     "nothing": (lambda: b"", "it is empty"),
-    "half a file": (lambda: AUTHORITY.issue()[:-40], "no certificate in it"),
+    "half a file": (lambda: AUTHORITY.issue()[:-40], "it has no certificate"),
     "a key that does not fit": (
         lambda: (
             AUTHORITY.issue().split(b"-----BEGIN CERT")[0]
