@@ -26,7 +26,7 @@ _BYTES_MAX: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorityFiles:
-    """The certificate and the key of an authority. Every failure is a `click.ClickException`."""
+    """The certificate and the key of a certificate authority. Every failure is a `click.ClickException`."""
 
     directory: str
     password: str | None = None

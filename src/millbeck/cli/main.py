@@ -21,7 +21,7 @@ COMMANDS: Final = {
     "acl": ("millbeck.cli.commands.acl", "Show and change ACLs, and explain what they allow."),
     "audit": (
         "millbeck.cli.commands.audit",
-        "Show audit events: logins, denied operations and administrative changes.",
+        "Show logins, denied operations and administrative changes.",
     ),
     "cert": ("millbeck.cli.commands.cert", "Create, renew and show certificates."),
     "cluster": ("millbeck.cli.commands.cluster", "Show the cluster's id and nodes."),

@@ -2,7 +2,7 @@
 
     out ──begin_join──▶ joining ──joined──▶ member ──rebalance, new protocols──▶ needs to join again
                             ▲                  │
-                            └── lost ◀─────────┘   (the group went on without it; its assignment is lost)
+                            └── lost ◀─────────┘   (the group has removed it; its assignment is lost)
 
 Joining is one task that runs JoinGroup and SyncGroup until they succeed; the leader computes the assignment in between.
 It runs in the background, but its owner decides when it starts and when its result is taken over. A second task sends

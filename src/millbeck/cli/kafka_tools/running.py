@@ -40,7 +40,7 @@ def main(name: str, arguments: Sequence[str]) -> NoReturn:
 
 
 def show_help(name: str, tool: Tool) -> NoReturn:
-    """Print the help of the millbeck command; exits with the code of Kafka's tool, whose help is often an error."""
+    """Print the help of the millbeck command; exits with the code of Kafka's tool, which is often that of an error."""
     shown = " ".join(("millbeck", *tool.command))
     click.echo(f"{name} runs {shown}, with Kafka's flags, output and exit codes.\n", err=tool.help_exit_code != 0)
     try:

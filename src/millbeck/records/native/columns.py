@@ -10,7 +10,7 @@ No object is created per record. The results are appended to growing buffers of 
 Every number is checked against the end of its record and every record against the end of the batch, compiled or not.
 The result is the number of records taken, or -1 for malformed records. The buffers are from librt, mypyc's runtime
 library, which requires that this module is compiled in a group of its own; without librt a Python replacement is used.
-For the same reason it has its own loops over varints: a call into another group passes Python objects (docs/adr/0017).
+For the same reason it has its own varint loops: a call into another group passes Python objects (docs/adr/0017).
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class RenewDelegationTokenRequest:
 
 @message(kind=Kind.RESPONSE, api_key=39, versions="1-2", flexible="2+")
 class RenewDelegationTokenResponse:
-    """When it expires now."""
+    """The new expiration time."""
 
     error_code: int = int16()
     expiry_timestamp_ms: int = int64()
@@ -171,7 +171,7 @@ class ExpireDelegationTokenRequest:
 
 @message(kind=Kind.RESPONSE, api_key=40, versions="1-2", flexible="2+")
 class ExpireDelegationTokenResponse:
-    """When it expires now."""
+    """The new expiration time."""
 
     error_code: int = int16()
     expiry_timestamp_ms: int = int64()
