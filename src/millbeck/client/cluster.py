@@ -353,8 +353,8 @@ class Cluster:
             timeout_s=self.request_timeout_s(deadline),
         )
         if response.error_code == RebootstrapRequired.code and self._may_rebootstrap:
-            self.metadata.brokers.clear()
-            connection.close()
+            self._rebootstrap()
+            raise Disconnected(f"{connection.address} asks this client to begin again with bootstrap.servers")
         if response.error_code:
             raise from_code(response.error_code)
         self.metadata.update(response, is_complete=names is None)
@@ -404,10 +404,13 @@ class Cluster:
         silent_s = self._loop.time() - self._informed_s
         if self._may_rebootstrap and silent_s * 1000 >= self.config.metadata_recovery_trigger_ms:
             self._informed_s = self._loop.time()
-            self.metadata.brokers.clear()
-            for (address, purpose), connection in list(self._connections.items()):
-                if purpose == GENERAL and address not in self._bootstrap:
-                    connection.close()
+            self._rebootstrap()
+
+    def _rebootstrap(self) -> None:
+        """Forget all brokers and close the connections to them: an open one would be asked before bootstrap.servers."""
+        self.metadata.brokers.clear()
+        for connection in list(self._connections.values()):
+            connection.close()
 
     async def topic(self, name: str, *, timeout_s: float) -> TopicView:
         """Wait for a topic's metadata; raises the topic's error, usually `UnknownTopicOrPartition`."""

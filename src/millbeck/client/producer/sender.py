@@ -148,7 +148,21 @@ class Sender:
             by_node.setdefault(leader.node_id, []).append(queue)
         for node_id, queues in by_node.items():
             wake_s = min(wake_s, self._send_to(node_id, queues, now_s))
+        if self._config.partitioner_availability_timeout_ms > 0:
+            self._watch_brokers(now_s)
         self._arm(wake_s)
+
+    def _watch_brokers(self, now_s: float) -> None:
+        """Note since when brokers take none of the batches that are due for them."""
+        before, self._stuck_since_s = self._stuck_since_s, {}
+        brokers = self._cluster.metadata
+        for partition, queue in self._accumulator.queues.items():
+            # Also those that wait for batches in flight: they wait for an answer of the broker.
+            if queue.waiting and self._accumulator.ready_at_s(queue) <= now_s:
+                view = brokers.topics.get(partition.topic)
+                leader = None if view is None else view.partitions.get(partition.partition)
+                if leader is not None and leader.leader_id >= 0:
+                    self._stuck_since_s[leader.leader_id] = before.get(leader.leader_id, now_s)
 
     def _arm(self, wake_s: float) -> None:
         if self._timer is not None:
@@ -228,15 +242,14 @@ class Sender:
         """Fill requests to one broker; returns the time of the next attempt, if it is before the next response."""
         connection = self._cluster.connection_nowait(node_id)
         if connection is None or not connection.has_room:
-            self._stuck_since_s.setdefault(node_id, now_s)
             return math.inf
-        self._stuck_since_s.pop(node_id, None)
         if connection.throttled_until_s > now_s:
             return connection.throttled_until_s
         while queues and connection.has_room:
             batches = self._collect(queues)
             if not batches:
                 break
+            self._stuck_since_s.pop(node_id, None)
             self._send(connection, batches)
             served = {batch.partition for batch in batches}
             # Rotate: the queues served go to the end, so that full requests do not starve the same partitions.
