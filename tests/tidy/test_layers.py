@@ -99,6 +99,7 @@ IMPURE = (*REAL_MACHINE, "asyncio", "concurrent", "signal", "ssl")
 HARMLESS = {
     "os": ("path", "fspath", "strerror"),
     "random": ("Random",),  # seeded by whoever makes one
+    "socket": ("gaierror",),  # the error of a name that does not resolve
 }
 """Attributes of the real machine's modules that do not touch it; packages that are not pure may use these."""
 

@@ -17,7 +17,14 @@ from millbeck.client.addresses import Address, parse_addresses
 from millbeck.client.backoff import Backoff
 from millbeck.client.config import ClientConfig
 from millbeck.client.connection import Connection, ConnectionSettings
-from millbeck.client.errors import ClientClosed, Disconnected, NoBrokerReachable, RequestTimeout, UnsupportedByBroker
+from millbeck.client.errors import (
+    ClientClosed,
+    ConnectFailed,
+    Disconnected,
+    NoBrokerReachable,
+    RequestTimeout,
+    UnsupportedByBroker,
+)
 from millbeck.client.metadata import BrokerMetadata, Metadata, TopicView
 from millbeck.client.outages import Outage, Outages
 from millbeck.client.retry import Deadline, retrying
@@ -204,18 +211,14 @@ class Cluster:
             if delay_s > 0:
                 await asyncio.sleep(delay_s)
             try:
-                connection = await Connection.open(
-                    self.environment.network,
-                    address,
-                    self._settings,
-                    timeout_s=self._connect_timeout_s(outage.failures),
-                )
+                connection = await self._reach(address, outage.failures)
             except ApiError as error:
                 wait_s = self._reconnect.delay_s(outage.failures + 1)
                 self._outages.failed(address, self._loop.time(), str(error), delay_s=wait_s)
                 self.request_refresh()
                 raise
-            self._outages.reached(address)
+            known = [*self._bootstrap, *(broker.address for broker in self.metadata.brokers.values())]
+            self._outages.reached(address, known)
             self._connections[key] = connection
             connection.on_closed(lambda _: self._lost(key, connection))
             connection.on_writable = self._announce_connection
@@ -223,6 +226,28 @@ class Cluster:
         finally:
             del self._opening[key]
             self._announce_connection()
+
+    def _advertised_by(self, address: Address) -> str:
+        """Which broker advertises an address that this client has never reached and was not given, as a hint."""
+        if address in self._bootstrap or self._outages.was_reached(address):
+            return ""
+        nodes = [broker.node_id for broker in self.metadata.brokers.values() if broker.address == address]
+        return f"; broker {nodes[0]} advertises this address: see its advertised.listeners" if nodes else ""
+
+    def why_unreachable(self, node_id: int) -> str | None:
+        """Why there is no connection to a broker; None if there is one, or no attempt has failed."""
+        broker = self.metadata.brokers.get(node_id)
+        return None if broker is None else self._outages.reason(broker.address)
+
+    async def _reach(self, address: Address, failures: int) -> Connection:
+        timeout_s = self._connect_timeout_s(failures)
+        try:
+            return await Connection.open(self.environment.network, address, self._settings, timeout_s=timeout_s)
+        except ConnectFailed as error:
+            hint = self._advertised_by(address)
+            if not hint:
+                raise
+            raise ConnectFailed(f"{error}{hint}") from error
 
     def _connect_timeout_s(self, failures: int) -> float:
         """The timeout of connecting, which doubles with each consecutive failure, up to the maximum."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -118,13 +119,21 @@ class Connection(asyncio.Protocol):
                 connection.close()
             if isinstance(error, TimeoutError):
                 timeout_ms = round(limit_s * 1000)
-                raise ConnectFailed(f"no connection to {address} within {timeout_ms} ms") from error
-            if isinstance(error, OSError):
-                raise ConnectFailed(f"no connection to {address}: {_reason_of(error, settings)}") from error
-            if isinstance(error, Disconnected) and connection is not None:
+                hint = "" if connection is None else connection._silence()
+                raise ConnectFailed(f"no connection to {address} within {timeout_ms} ms{hint}") from error
+            if isinstance(error, OSError | UnicodeError):
+                raise ConnectFailed(f"no connection to {address}: {_reason_of(error, address, settings)}") from error
+            # A stranger's first bytes have told more than the end of the connection does.
+            if isinstance(error, Disconnected) and not isinstance(error, ConnectFailed) and connection is not None:
                 raise ConnectFailed(_closed_early(address, settings, connection)) from error
             raise
         return connection
+
+    def _silence(self) -> str:
+        """What to ask about a peer that accepted the connection and has sent nothing: some HTTP servers wait too."""
+        if self._transport is None or self._has_received:
+            return ""
+        return "; it accepts connections but does not answer ApiVersions: is this the port of a Kafka listener?"
 
     async def _negotiate(self) -> None:
         negotiation = VersionNegotiation()
@@ -445,7 +454,11 @@ def _closed_early(address: Address, settings: ConnectionSettings, connection: Co
     return f"{address} closed the connection before answering ApiVersions{hint}"
 
 
-def _reason_of(error: OSError, settings: ConnectionSettings) -> str:
+def _reason_of(error: OSError | UnicodeError, address: Address, settings: ConnectionSettings) -> str:
+    if isinstance(error, UnicodeError):
+        return f"{address.host[:100]!r} is not a valid host name"
+    if isinstance(error, socket.gaierror):
+        return f"the name {address.host} does not resolve on this machine ({error.strerror or error})"
     if isinstance(error, TlsFailed):
         is_maybe_plain = error.failure in (TlsFailure.NOT_TLS, TlsFailure.DISCONNECTED)
         return f"{error}{'; does the broker use TLS on this port?' if is_maybe_plain else ''}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,6 +27,7 @@ class Outage:
 class Outages:
     def __init__(self) -> None:
         self._by_address: dict[Address, Outage] = {}
+        self._reached: set[Address] = set()
 
     def trying(self, address: Address, now_s: float) -> Outage:
         """Record the start of an attempt; returns the state of earlier ones."""
@@ -41,8 +43,20 @@ class Outages:
         outage.reason = reason
         outage.retry_at_s = now_s + delay_s
 
-    def reached(self, address: Address) -> None:
+    def reached(self, address: Address, known: Collection[Address]) -> None:
+        """Record a success; ``known`` are the addresses of the cluster now, others are forgotten."""
         self._by_address.pop(address, None)
+        self._reached.intersection_update(known)
+        self._reached.add(address)
+
+    def was_reached(self, address: Address) -> bool:
+        """Whether the address has been reached since the cluster has it."""
+        return address in self._reached
+
+    def reason(self, address: Address) -> str | None:
+        """Why the address cannot be reached; None if it can, or has not been tried to the end."""
+        outage = self._by_address.get(address)
+        return outage.reason if outage is not None and outage.failures else None
 
     def longest(self, now_s: float, being_tried: frozenset[Address]) -> Outage | None:
         """The longest outage still being waited for: its address is being tried, or failed repeatedly."""

@@ -362,4 +362,4 @@ REASONS = {
 
 @pytest.mark.parametrize(("error", "tls", "expected"), REASONS.values(), ids=REASONS.keys())
 def test_why_nobody_was_reached_is_said_in_words(error: OSError, tls: Any, expected: str) -> None:
-    assert _reason_of(error, ConnectionSettings(client_id="c", tls=tls)) == expected
+    assert _reason_of(error, Address("a", 1), ConnectionSettings(client_id="c", tls=tls)) == expected

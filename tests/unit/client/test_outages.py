@@ -15,8 +15,25 @@ def test_an_outage_lasts_from_the_first_attempt_to_the_first_success() -> None:
     found = outages.longest(12.0, frozenset([A]))
     assert found is not None
     assert (found.since_s, found.reason, found.failures, found.retry_at_s) == (10.0, "refused", 1, 11.5)
-    outages.reached(A)
+    assert outages.reason(A) == "refused"
+    assert not outages.was_reached(A)
+    outages.reached(A, [A, B])
     assert outages.longest(12.0, frozenset([A])) is None
+    assert outages.reason(A) is None
+    assert outages.was_reached(A)
+
+
+def test_only_addresses_that_the_cluster_still_has_are_remembered_as_reached() -> None:
+    outages = Outages()
+    outages.reached(A, [A])
+    outages.reached(B, [B])
+    assert (outages.was_reached(A), outages.was_reached(B)) == (False, True)
+
+
+def test_an_attempt_that_has_not_failed_yet_is_no_reason() -> None:
+    outages = Outages()
+    outages.trying(A, 10.0)
+    assert outages.reason(A) is None
 
 
 def test_an_attempt_under_way_counts_before_it_has_failed() -> None:

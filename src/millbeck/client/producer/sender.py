@@ -15,7 +15,7 @@ from typing import Final
 
 from millbeck.client.cluster import Cluster
 from millbeck.client.connection import Connection
-from millbeck.client.errors import ClientClosed, DeliveryTimeout
+from millbeck.client.errors import ClientClosed, ConnectFailed, DeliveryTimeout
 from millbeck.client.producer.accumulator import RecordAccumulator
 from millbeck.client.producer.batch import ProducerBatch, ProducerIdentity
 from millbeck.client.producer.config import ProducerConfig
@@ -112,9 +112,9 @@ class Sender:
         return self._accumulator.queue_length(partition)
 
     def is_stuck(self, node_id: int) -> bool:
-        limit_ms = self._config.partitioner_availability_timeout_ms
+        limit_s = self._config.partitioner_availability_timeout_ms / 1000
         since_s = self._stuck_since_s.get(node_id)
-        return limit_ms > 0 and since_s is not None and self._loop.time() - since_s > limit_ms / 1000
+        return since_s is not None and self._loop.time() - since_s > limit_s
 
     # the pump
 
@@ -242,6 +242,10 @@ class Sender:
         """Fill requests to one broker; returns the time of the next attempt, if it is before the next response."""
         connection = self._cluster.connection_nowait(node_id)
         if connection is None or not connection.has_room:
+            reason = self._cluster.why_unreachable(node_id) if connection is None else None
+            if reason is not None:
+                for queue in queues:
+                    queue.waiting[0].last_error = ConnectFailed(reason)
             return math.inf
         if connection.throttled_until_s > now_s:
             return connection.throttled_until_s

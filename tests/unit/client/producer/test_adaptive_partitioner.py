@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -13,7 +14,7 @@ from millbeck.client.producer.config import ProducerConfig
 from millbeck.client.producer.partitioner import DefaultPartitioner, RoundRobinPartitioner
 from millbeck.kernel.ids import TopicPartition
 from millbeck.wire.messages.produce import ProduceRequest
-from tests.unit.client.fake_cluster import SILENCE, USUAL, Call, FakeCluster, simulate
+from tests.unit.client.fake_cluster import SILENCE, USUAL, Call, FakeCluster, later, simulate
 from tests.unit.client.producer.test_partitioner import Dice, topic
 
 
@@ -48,7 +49,7 @@ def test_the_longer_its_queue_the_less_often_a_partition_is_chosen() -> None:
 def test_with_equal_queues_the_next_partition_is_another_one() -> None:
     partitioner = DefaultPartitioner(Dice(), batch_size=1, load=Load(2, 2, 2))
     chosen = [partitioner.partition(topic(1, 1, 1), None, 1) for _ in range(100)]
-    assert all(before != after for before, after in zip(chosen, chosen[1:], strict=False))
+    assert all(before != after for before, after in pairwise(chosen))
     assert set(chosen) == {0, 1, 2}
 
 
@@ -174,14 +175,28 @@ def test_a_broker_that_takes_nothing_gets_no_more_records_until_it_does(partitio
     simulate(scenario, brokers=2)
 
 
+def test_a_broker_that_is_behind_and_still_takes_some_is_not_left_out() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a", 2)
+        cluster.on(ProduceRequest, lambda call: later(0.9)(call) if call.node_id == 2 else USUAL)
+        async with open_producer(cluster, 2000, max_in_flight_requests_per_connection=1) as producer:
+            await produce(producer, 10)
+            assert waiting_for(producer, 1) > 1, "batches were due all the time"
+            loop = asyncio.get_running_loop()
+            for _ in range(50):
+                assert not producer._sender.is_stuck(2), loop.time()
+                await producer.enqueue("a", bytes(1000), partition=1)
+                await asyncio.sleep(0.5)
+
+    simulate(scenario, brokers=2)
+
+
 def test_a_broker_is_tried_again_when_its_records_have_expired() -> None:
     """Nothing waits for it any more, so nothing would ever show that it is back."""
 
     async def scenario(cluster: FakeCluster) -> None:
         cluster.add_topic("a", 2)
-        async with open_producer(
-            cluster, 2000, delivery_timeout_ms=10_000, request_timeout_ms=5000
-        ) as producer:
+        async with open_producer(cluster, 2000, delivery_timeout_ms=10_000, request_timeout_ms=5000) as producer:
             await produce(producer, 5)
             cluster.brokers[2].stop()
             await produce(producer, 8)
