@@ -123,12 +123,13 @@ ASKS_FOR_NOTHING: Final[dict[str, tuple[str, ...]]] = {
 REASONS: Final[dict[str, str]] = {
     "client.dns.lookup": "all addresses of a name are tried; there is no canonical lookup",
     "config.providers": "values are not looked up elsewhere: give the values themselves",
-    "enable.metrics.push": "this client does not push its metrics to brokers",
-    "metric.reporters": "read the metrics with the clients' metrics() instead",
+    "enable.metrics.push": "this client keeps no metrics that it could push to brokers",
+    "metadata.max.idle.ms": "topics stay in the metadata until the client is closed",
+    "metric.reporters": "this client keeps no metrics",
     "receive.buffer.bytes": "sockets have the system's buffer sizes",
     "send.buffer.bytes": "sockets have the system's buffer sizes",
     "enable.partition.eof": "compare position() with end_offsets() instead",
-    "statistics.interval.ms": "read the metrics with the clients' metrics() instead",
+    "statistics.interval.ms": "this client keeps no statistics",
 }
 """The reason why a setting is not available, or the alternative."""
 

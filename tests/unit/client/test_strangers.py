@@ -86,6 +86,27 @@ def test_a_server_that_waits_for_more_is_asked_about() -> None:
     )
 
 
+@pytest.mark.parametrize("trouble", ["part of an answer", "no TLS handshake"])
+def test_a_timeout_after_or_before_the_first_answer_says_no_more_than_that(trouble: str) -> None:
+    async def stall(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if trouble == "part of an answer":
+            writer.write(bytes(3))
+        await reader.read()
+        writer.close()
+
+    async def serve() -> tuple[str, int]:
+        tls = None if trouble == "part of an answer" else TlsContext(context=ssl.create_default_context())
+        settings = ConnectionSettings(connect_timeout_s=0.2, tls=None if tls is None else lambda: tls)
+        async with await asyncio.start_server(stall, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            with pytest.raises(ConnectFailed) as raised:
+                await Connection.open(real_environment().network, Address("127.0.0.1", port), settings)
+            return str(raised.value), port
+
+    said, port = asyncio.run(serve())
+    assert said == f"no connection to 127.0.0.1:{port} within 200 ms"
+
+
 def server_context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("localhost").configure_cert(context)
@@ -170,7 +191,20 @@ def test_an_advertised_address_that_was_never_reached_names_the_broker_s_setting
     simulate(scenario, brokers=2)
 
 
-def test_an_address_that_was_given_or_once_reached_is_not_blamed_on_the_broker_s_setting() -> None:
+def test_an_address_that_the_client_was_given_is_not_blamed_on_the_broker_s_setting() -> None:
+    async def scenario(fake: FakeCluster) -> None:
+        cluster = open_cluster(fake, f"127.0.0.1:{fake.brokers[1].port},127.0.0.1:5")
+        advertise(fake, 2, 5)
+        await cluster._connect((cluster._bootstrap[0], "general"), Deadline(30))
+        await cluster.refresh(Deadline(30))
+        with pytest.raises(ConnectFailed, match=r"127\.0\.0\.1:5: connection refused$"):
+            await cluster.connection(2, deadline=Deadline(30))
+        await cluster.close()
+
+    simulate(scenario, brokers=2)
+
+
+def test_an_address_that_was_once_reached_is_not_blamed_on_the_broker_s_setting() -> None:
     async def scenario(fake: FakeCluster) -> None:
         cluster = open_cluster(fake, f"127.0.0.1:{fake.brokers[1].port}")
         await cluster.refresh(Deadline(30))

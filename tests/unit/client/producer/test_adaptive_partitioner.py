@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 
+from millbeck.client.config import Value
 from millbeck.client.metadata import PartitionMetadata, TopicView
 from millbeck.client.producer import Producer
 from millbeck.client.producer.config import ProducerConfig
@@ -118,16 +119,13 @@ async def produce(producer: Producer, seconds: float) -> Counter[int]:
 
 
 def open_producer(cluster: FakeCluster, timeout_ms: int, **more: int) -> Producer:
-    return Producer(
-        {
-            "bootstrap.servers": cluster.bootstrap,
-            "batch.size": 1000,
-            "linger.ms": 0,
-            "partitioner.availability.timeout.ms": timeout_ms,
-        }
-        | {name.replace("_", "."): value for name, value in more.items()},
-        environment=cluster.environment,
-    )
+    settings: dict[str, Value] = {
+        "bootstrap.servers": cluster.bootstrap,
+        "batch.size": 1000,
+        "linger.ms": 0,
+        "partitioner.availability.timeout.ms": timeout_ms,
+    }
+    return Producer(settings, environment=cluster.environment, **more)
 
 
 def waiting_for(producer: Producer, partition: int) -> int:
