@@ -15,6 +15,7 @@ import pytest
 import trustme
 
 from millbeck.client.addresses import Address
+from millbeck.client.config import Value
 from millbeck.client.connection import Connection, ConnectionSettings
 from millbeck.client.errors import ConnectFailed, DeliveryTimeout, NoBrokerReachable
 from millbeck.client.producer import Producer
@@ -224,7 +225,7 @@ def test_an_address_that_was_once_reached_is_not_blamed_on_the_broker_s_setting(
 def test_records_for_a_broker_that_cannot_be_reached_fail_with_the_reason() -> None:
     async def scenario(fake: FakeCluster) -> None:
         fake.add_topic("a", 1, leader_id=2)
-        settings = {
+        settings: dict[str, Value] = {
             "bootstrap.servers": f"127.0.0.1:{fake.brokers[1].port}",
             "delivery.timeout.ms": 10_000,
             "request.timeout.ms": 5000,

@@ -125,7 +125,8 @@ def open_producer(cluster: FakeCluster, timeout_ms: int, **more: int) -> Produce
         "linger.ms": 0,
         "partitioner.availability.timeout.ms": timeout_ms,
     }
-    return Producer(settings, environment=cluster.environment, **more)
+    settings.update((name.replace("_", "."), value) for name, value in more.items())
+    return Producer(settings, environment=cluster.environment)
 
 
 def waiting_for(producer: Producer, partition: int) -> int:
