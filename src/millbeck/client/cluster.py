@@ -228,14 +228,14 @@ class Cluster:
             self._announce_connection()
 
     def _advertised_by(self, address: Address) -> str:
-        """Which broker advertises an address that this client has never reached and was not given, as a hint."""
+        """A hint that names the broker, for an address that only the metadata has and that was never reached."""
         if address in self._bootstrap or self._outages.was_reached(address):
             return ""
         nodes = [broker.node_id for broker in self.metadata.brokers.values() if broker.address == address]
         return f"; broker {nodes[0]} advertises this address: see its advertised.listeners" if nodes else ""
 
     def why_unreachable(self, node_id: int) -> str | None:
-        """Why there is no connection to a broker; None if there is one, or no attempt has failed."""
+        """The reason why there is no connection to a broker; None if there is one, or no attempt has failed."""
         broker = self.metadata.brokers.get(node_id)
         return None if broker is None else self._outages.reason(broker.address)
 

@@ -123,14 +123,14 @@ class Connection(asyncio.Protocol):
                 raise ConnectFailed(f"no connection to {address} within {timeout_ms} ms{hint}") from error
             if isinstance(error, OSError | UnicodeError):
                 raise ConnectFailed(f"no connection to {address}: {_reason_of(error, address, settings)}") from error
-            # A stranger's first bytes have told more than the end of the connection does.
+            # A ConnectFailed already says which kind of server answered.
             if isinstance(error, Disconnected) and not isinstance(error, ConnectFailed) and connection is not None:
                 raise ConnectFailed(_closed_early(address, settings, connection)) from error
             raise
         return connection
 
     def _silence(self) -> str:
-        """What to ask about a peer that accepted the connection and has sent nothing: some HTTP servers wait too."""
+        """A hint for a timeout: the server accepted the connection and has sent nothing, as some HTTP servers do."""
         if self._transport is None or self._has_received:
             return ""
         return "; it accepts connections but does not answer ApiVersions: is this the port of a Kafka listener?"

@@ -50,11 +50,11 @@ class Outages:
         self._reached.add(address)
 
     def was_reached(self, address: Address) -> bool:
-        """Whether the address has been reached since the cluster has it."""
+        """Whether a connection to the address has succeeded."""
         return address in self._reached
 
     def reason(self, address: Address) -> str | None:
-        """Why the address cannot be reached; None if it can, or has not been tried to the end."""
+        """The reason why the address cannot be reached; None if it can, or if no attempt has failed."""
         outage = self._by_address.get(address)
         return outage.reason if outage is not None and outage.failures else None
 

@@ -57,7 +57,7 @@ def test_an_http_server_is_named() -> None:
     with http_server() as port:
         said = asyncio.run(explanation(port, client_id="0123456789"))
     assert said == (
-        f"no connection to 127.0.0.1:{port}: an HTTP server answers there; is this the port of a Kafka listener?"
+        f"no connection to 127.0.0.1:{port}: an HTTP server answered; is this the port of a Kafka listener?"
     )
 
 
@@ -75,7 +75,7 @@ def test_an_http_server_that_refuses_the_first_byte_is_named() -> None:
         async with await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0) as server:
             return await explanation(server.sockets[0].getsockname()[1])
 
-    assert "an HTTP server answers there; is this the port of a Kafka listener?" in asyncio.run(serve())
+    assert "an HTTP server answered; is this the port of a Kafka listener?" in asyncio.run(serve())
 
 
 def test_a_server_that_waits_for_more_is_asked_about() -> None:
@@ -148,7 +148,9 @@ def test_a_tls_server_that_sends_an_alert_is_named() -> None:
         async with await asyncio.start_server(alert, "127.0.0.1", 0) as server:
             return await explanation(server.sockets[0].getsockname()[1])
 
-    assert "it speaks TLS, and this client does not: set security.protocol=SSL or SASL_SSL" in asyncio.run(serve())
+    assert "the server uses TLS, but this client does not: set security.protocol=SSL or SASL_SSL" in asyncio.run(
+        serve()
+    )
 
 
 def test_a_name_that_does_not_resolve_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

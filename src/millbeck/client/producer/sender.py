@@ -153,11 +153,11 @@ class Sender:
         self._arm(wake_s)
 
     def _watch_brokers(self, now_s: float) -> None:
-        """Note since when brokers take none of the batches that are due for them."""
+        """Update which brokers accept no batches although some are due, and since when."""
         before, self._stuck_since_s = self._stuck_since_s, {}
         brokers = self._cluster.metadata
         for partition, queue in self._accumulator.queues.items():
-            # Also those that wait for batches in flight: they wait for an answer of the broker.
+            # Including queues that must not send before the broker has answered their batches in flight.
             if queue.waiting and self._accumulator.ready_at_s(queue) <= now_s:
                 view = brokers.topics.get(partition.topic)
                 leader = None if view is None else view.partitions.get(partition.partition)
