@@ -254,7 +254,8 @@ def _load_key(pem: bytes, password: str | None) -> Any:
 def _pem(certificate: x509.Certificate) -> bytes:
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    return certificate.public_bytes(Encoding.PEM)
+    pem: bytes = certificate.public_bytes(Encoding.PEM)
+    return pem
 
 
 def _key_pem(key: Any) -> bytes:
