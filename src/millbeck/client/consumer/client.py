@@ -141,6 +141,17 @@ class Consumer(LoopBound, Generic[K, V]):
         for call_before in postponed:
             call_before()
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the consumer is closed, or closes."""
+        return self._is_closing or self._is_closed
+
+    @property
+    def returns_bytes(self) -> bool:
+        """Whether records have their keys and values as they were stored: there are no deserializers and no
+        interceptors."""
+        return self._decoder.is_plain
+
     def _is_early(self) -> bool:
         """Whether no event loop is running yet; the call then takes effect when the consumer starts."""
         return not self.is_started and asyncio._get_running_loop() is None
@@ -409,10 +420,20 @@ class Consumer(LoopBound, Generic[K, V]):
                     run.current = record
                     yield self.decoded(run, record)
 
-    async def next_run(self) -> RecordRun | None:
-        """The next records for ``async for``, all of one partition; None when the consumer is closed."""
+    async def next_run(
+        self,
+        accepts: Callable[[TopicPartition], bool] | None = None,
+        count_max: int = _RUN_RECORDS_MAX,
+        *,
+        timeout_s: float = math.inf,
+    ) -> RecordRun | None:
+        """The next records for ``async for``, all of one partition; None after ``timeout_s``, or when the consumer is
+        closed.
+
+        ``accepts`` says from which partitions; records of the others stay buffered.
+        """
         self._end_run()
-        self._run = await self._take_when_there(self._take_run, math.inf)
+        self._run = await self._take_when_there(lambda: self._take_run(accepts, count_max), timeout_s)
         return self._run
 
     async def _take_when_there(self, take: Callable[[], T | None], timeout_s: float) -> T | None:
@@ -449,13 +470,15 @@ class Consumer(LoopBound, Generic[K, V]):
         if self._run is not None and self._run.state.partition == partition:
             self._run.end()
 
-    def _take_run(self) -> RecordRun | None:
+    def _take_run(self, accepts: Callable[[TopicPartition], bool] | None, count_max: int) -> RecordRun | None:
         """The next records of one partition, which then has to wait for the other partitions."""
         for state in list(self._positions):
             if not state.is_fetchable or not state.has_records:
                 continue
+            if accepts is not None and not accepts(state.partition):
+                continue
             start_offset = state.position
-            records = self._taken(state, min(self.config.max_poll_records, _RUN_RECORDS_MAX))
+            records = self._taken(state, min(self.config.max_poll_records, count_max))
             if records:
                 self._positions.rotate(state.partition)
                 self._fetcher.wake()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from millbeck.client.admin import Admin
-from millbeck.client.admin.results import NewTopic
 from millbeck.client.admin.transactions import describe_transactions, force_terminate_transaction
 from millbeck.client.consumer import Consumer
 from millbeck.client.consumer.commits import CommittedOffset
@@ -19,49 +17,9 @@ from millbeck.client.producer.transactions import PreparedState
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError, InvalidTxnState, ProducerFenced
 from millbeck.kernel.ids import TopicPartition
-from millbeck.server.config import NodeConfig
-from millbeck.server.local.formatting import format_directories
-from millbeck.server.node import Node, NodeSettings
-from millbeck.simulation import World
+from tests.unit.client.one_node import HERE, in_world
 
-HERE = {"bootstrap.servers": "n1:9092"}
 PLACE = TopicPartition("t", 0)
-
-
-def in_world(scenario: Callable[[Environment], Awaitable[None]], transaction_version: int = 2) -> None:
-    world = World(7)
-
-    async def main(environment: Environment) -> None:
-        config = NodeConfig(
-            {
-                "log.dirs": "/data",
-                "listeners": "PLAINTEXT://:9092",
-                "offsets.topic.replication.factor": "1",
-                "offsets.topic.num.partitions": "2",
-                "transaction.state.log.replication.factor": "1",
-                "transaction.state.log.min.isr": "1",
-                "transaction.state.log.num.partitions": "2",
-                "default.replication.factor": "1",
-                "metrics.http.port": "0",
-                "transaction.two.phase.commit.enable": "true",
-                "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
-                "unstable.feature.versions.enable": str(transaction_version > 2).lower(),
-            }
-        )
-        levels = {"transaction.version": transaction_version}
-        format_directories(environment, config, features=levels, ignore_formatted=True)
-        node = Node(environment, config, NodeSettings())
-        await node.start()
-        await node.failed
-
-    async def whole(environment: Environment) -> None:
-        world.node("n1").start(main)
-        async with Admin(HERE, environment=environment) as admin:
-            (await admin.create_topics([NewTopic(name="t", partition_count=2, replication_factor=1)]))["t"]
-        await scenario(environment)
-
-    with world:
-        world.run(whole, limit_s=300)
 
 
 def producer(environment: Environment, name: str = "tx", **settings: Any) -> Producer:
