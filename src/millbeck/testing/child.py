@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from millbeck.host import real_environment
 from millbeck.host.local_names import LOOPBACK
+from millbeck.host.log_lines import log_to
 from millbeck.server.config import NodeConfig
 from millbeck.server.local.client_configs import PROTOCOL
 from millbeck.server.local.embedded import embedded_settings
@@ -62,7 +63,7 @@ class BrokerProcessConfig:
 
 
 def main() -> None:
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    log_to(sys.stderr, logging.WARNING)
     order = BrokerProcessConfig(**json.loads(sys.argv[1]))
     try:
         is_orphan = asyncio.run(serve(order))

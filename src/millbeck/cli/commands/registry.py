@@ -104,9 +104,10 @@ def start(
     from millbeck.cli.nodes.ports import PortUnusable, check_port_is_free
     from millbeck.cli.settings import read_properties, settings_of_options
     from millbeck.host import real_environment
+    from millbeck.host.log_lines import log_to
     from millbeck.kernel.errors import ApiError, InvalidConfig
 
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, stream=sys.stderr)
+    log_to(sys.stderr, logging.INFO if verbose else logging.WARNING)
     in_file: dict[str, str] = {}
     if path is not None:
         try:

@@ -15,6 +15,7 @@ import click
 from millbeck.cli.nodes.ports import PortUnusable, check_port_is_free
 from millbeck.cli.nodes.startup_progress import report_startup_progress
 from millbeck.host import real_environment
+from millbeck.host.log_lines import log_to
 from millbeck.host.loop import HostLoop
 from millbeck.host.memory import give_back_freed_memory, keep_freed_memory
 from millbeck.host.process import process_numbers
@@ -57,7 +58,7 @@ def run_node(
 
     ``begun`` is called before the node starts, which may wait for other nodes, and ``stopping`` before it stops.
     """
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format=LOG_FORMAT, stream=sys.stderr)
+    log_to(sys.stderr, logging.INFO if verbose else logging.WARNING, LOG_FORMAT)
     # Checked before anything is written, so that a node that cannot listen leaves no files.
     for address in (*config.client_addresses(), *config.controller_addresses()):
         check_address(address.host, address.port, advice)
