@@ -78,7 +78,9 @@ def _session(call: Call, request: FetchRequestView, named: list[CachedPartition]
             sessions.close(request.session_id)
         if request.session_epoch == FINAL_EPOCH:
             return None, True
-        session = sessions.open(len(named), uses_topic_ids, now_ms, is_privileged=request.replica_id >= 0)
+        # Whoever only says that it is a follower must not evict the sessions of others.
+        is_privileged = request.replica_id >= 0 and call.is_cluster_action_allowed()
+        session = sessions.open(len(named), uses_topic_ids, now_ms, is_privileged=is_privileged)
         if session is not None:
             session.update(named, ())
         return session, True

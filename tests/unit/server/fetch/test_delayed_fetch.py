@@ -485,6 +485,22 @@ def test_replicas_need_leave_to_act_for_the_cluster() -> None:
     in_house(scenario)
 
 
+def test_only_a_follower_gets_a_followers_session() -> None:
+    """It may evict the sessions of consumers, and is checked again only when there is something new."""
+
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        topic_id = await create_replicated(house, client)
+        assert house.node is not None
+        sessions = house.node.broker.fetch_sessions
+        request = as_follower(fetch((0, 0), topic_id=topic_id, session=(0, 0)))
+        await client.ask(request, 17)
+        deny(house, Operation.CLUSTER_ACTION)
+        await client.ask(request, 17)
+        assert [each.is_privileged for each in sessions._sessions.values()] == [True, False]
+
+    in_house(scenario)
+
+
 def test_a_follower_reads_beyond_the_high_watermark_and_what_it_fetches_from_is_its_progress() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create_replicated(house, client)
