@@ -33,6 +33,12 @@ class NoPrincipal(Exception):
     """The client's certificate gives no principal; the message has the reason."""
 
 
+def stored_principal(text: str) -> Principal:
+    """The principal of a metadata record, where the name may be empty, as Kafka writes it."""
+    kind, _, name = text.partition(":")
+    return Principal(kind, name)
+
+
 def parse_principal(text: str) -> Principal:
     """Parse ``type:name``, the inverse of ``str(principal)``; raises ValueError if malformed or if either part is
     empty."""

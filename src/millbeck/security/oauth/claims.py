@@ -104,7 +104,8 @@ def time_claim_ms(claims: Mapping[str, Any], name: str) -> int | None:
     seconds = claims.get(name)
     if seconds is None:
         return None
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds):
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not is_number or (isinstance(seconds, float) and not math.isfinite(seconds)):
         raise TokenRefused(f"the claim {name} is not a time in seconds")
     if not 0 <= seconds <= TIME_MAX:
         raise TokenRefused(f"the claim {name} is out of range")

@@ -72,11 +72,12 @@ class Session:
 
     principal: Principal
     mechanism: str
-    started_ms: int
     expires_ms: int | None
-    """Times in milliseconds of the monotonic clock."""
+    """The time in milliseconds of the monotonic clock; None means never."""
     lifetime_ms: int
     """The session lifetime sent to the client; 0 means unlimited."""
+    renewed_ms: int | None = None
+    """The time at which the last re-authentication began, on the monotonic clock; None before the first."""
     login: str = ""
     """The user name of the client, or the id of its delegation token."""
 
@@ -85,8 +86,10 @@ class Session:
 
     def may_renew(self, now_ms: int) -> bool:
         """Whether a SaslHandshake begins a re-authentication: only if the session expires, and not too soon after the
-        last one."""
-        return self.expires_ms is not None and now_ms - self.started_ms >= REAUTHENTICATION_INTERVAL_MS
+        last one began."""
+        if self.expires_ms is None:
+            return False
+        return self.renewed_ms is None or now_ms - self.renewed_ms >= REAUTHENTICATION_INTERVAL_MS
 
 
 # effects
@@ -149,10 +152,13 @@ class AuthenticationState(Enum):
 
 
 class Authentication:
-    def __init__(self, mechanisms: Mapping[str, Mechanism], *, renewed: Session | None = None) -> None:
-        """``renewed`` is the session that is re-authenticated, if any."""
+    def __init__(
+        self, mechanisms: Mapping[str, Mechanism], *, renewed: Session | None = None, began_ms: int | None = None
+    ) -> None:
+        """``renewed`` is the session that is re-authenticated from ``began_ms`` on, if any."""
         self._mechanisms = mechanisms
         self._renewed = renewed
+        self._began_ms = began_ms
         self.state = AuthenticationState.INITIAL if renewed is None else AuthenticationState.HANDSHAKE
         self.expects_bare_tokens = False
         """Whether frames are tokens without a request header."""
@@ -293,7 +299,8 @@ class Authentication:
     def _complete(self, completed: Completed, now_ms: int, wall_ms: int) -> Session:
         before = None if self._renewed is None else self._renewed.principal
         principal = completed.principal
-        if before is not None and before != principal:
+        # As in Kafka: a token may be followed by its owner's password, and the reverse.
+        if before is not None and (before.type, before.name) != (principal.type, principal.name):
             raise AuthenticationFailed(
                 f"Cannot change principals during re-authentication from {before.type}.{before.name}: "
                 f"{principal.type}.{principal.name}"
@@ -308,9 +315,9 @@ class Authentication:
         return Session(
             principal=principal,
             mechanism=self._mechanism,
-            started_ms=now_ms,
             expires_ms=now_ms + min(limits) if limits else None,
             lifetime_ms=min(limits, default=0),
+            renewed_ms=self._began_ms,
             login=self._claimed_user,
         )
 

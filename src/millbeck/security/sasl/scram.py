@@ -89,6 +89,10 @@ class ScramUsers(Protocol):
     def token(self, mechanism: ScramMechanism, token_id: str) -> KnownUser | Work | None:
         """The credential of a delegation token; `Work` derives it and returns a `KnownUser`."""
 
+    @property
+    def strongest(self) -> ScramMechanism:
+        """The strongest mechanism for which a user of the cluster has a credential."""
+
     def decoy(self, mechanism: ScramMechanism, name: str) -> StoredCredential:
         """A fake credential for an unknown user, the same on every node; no password matches it."""
 
@@ -187,9 +191,11 @@ class VerifiedPasswords:
     def check(self, user: str, password: str) -> Work:
         """Check a password; PBKDF2 is computed for unknown users as well, so that the duration does not reveal which
         users exist."""
-        for mechanism in reversed(ScramMechanism):
-            known = self._users.user(mechanism, user)
+        mechanism, known = self._users.strongest, None
+        for each in reversed(ScramMechanism):
+            known = self._users.user(each, user)
             if known is not None:
+                mechanism = each
                 break
         credential = self._users.decoy(mechanism, user) if known is None else known.credential
 

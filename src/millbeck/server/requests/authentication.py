@@ -56,12 +56,14 @@ class AuthenticationWork:
         self._places = asyncio.Semaphore(WORKERS_MAX)
         self.token_keys: TokenKeys | None = None
 
-    async def run(self, work: Work | Wait) -> Any:
+    async def run(self, work: Work | Wait, connection: Connection) -> Any:
+        """The result of a slow step; None if the connection was lost before it began."""
         if isinstance(work, Wait):
             # Other connections await the same future: the end of this connection must not cancel it.
             return await asyncio.shield(work.until)
         async with self._places:
-            return await self._broker.in_thread(work.job, *work.arguments)
+            # Clients that connect and leave must not keep the threads busy.
+            return None if connection.is_lost else await self._broker.in_thread(work.job, *work.arguments)
 
     def needed_token_keys(self) -> TokenKeys:
         if self.token_keys is None:
@@ -158,9 +160,10 @@ class ConnectionAuthentication:
         """Whether this frame begins a re-authentication. Closes the connection if the session has expired."""
         session = self._session
         assert session is not None
-        now_ms = int(connection.active_at * 1000)
+        # Not the time at which the frame arrived: it may have been kept behind a request that waited.
+        now_ms = int(connection.now() * 1000)
         if _API_KEY.unpack_from(frame)[0] == SASL_HANDSHAKE and session.may_renew(now_ms):
-            self._running = Authentication(self._listener.mechanisms, renewed=session)
+            self._running = Authentication(self._listener.mechanisms, renewed=session, began_ms=now_ms)
             return True
         if session.is_expired(now_ms):
             self._listener.statistics.expired += 1
@@ -186,7 +189,7 @@ class ConnectionAuthentication:
 
     async def _work(self, connection: Connection, call: Call, run: Run) -> None:
         try:
-            result = await self._listener.work.run(run.work)
+            result = await self._listener.work.run(run.work, connection)
             if connection.is_lost:
                 return
             assert self._running is not None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from millbeck.metadata.image.credentials import ScramCredential, ScramImage
 from millbeck.security.delegation_tokens import is_expired, token_credential
-from millbeck.security.principal import parse_principal
+from millbeck.security.principal import stored_principal
 from millbeck.security.sasl.authentication import Mechanism
 from millbeck.security.sasl.exchange import PLAIN, ServerExchange, Work
 from millbeck.security.sasl.jaas import plain_users
@@ -98,7 +98,7 @@ class MetadataCredentials:
         token = self._broker.image.delegation_tokens.by_id.get(token_id)
         if not secret or token is None or is_expired(token, now_ms):
             return None
-        owner = replace(parse_principal(token.owner), is_token=True)
+        owner = replace(stored_principal(token.owner), is_token=True)
 
         def known(credential: Credential) -> Any:
             if len(self._derived) >= DERIVED_MAX:
@@ -108,6 +108,13 @@ class MetadataCredentials:
 
         derived = self._derived.get(token_id)
         return Work(token_credential, (secret, token_id, mechanism), known) if derived is None else known(derived)
+
+    @property
+    def strongest(self) -> ScramMechanism:
+        image = self._broker.image.scram
+        return next(
+            (each for each in reversed(ScramMechanism) if self._samples.of(image, each)), ScramMechanism.SHA_512
+        )
 
     def decoy(self, mechanism: ScramMechanism, name: str) -> StoredCredential:
         sample = self._samples.of(self._broker.image.scram, mechanism)

@@ -57,6 +57,7 @@ REFUSED = {
     "end is not a number": ({"exp": float("nan")}, "not a time"),
     "end is negative": ({"exp": -1}, "out of range"),
     "end is beyond any calendar": ({"exp": 1 << 70}, "out of range"),
+    "end is beyond any float": ({"exp": 10**400}, "out of range"),
     "not issued": ({"iat": None}, "iat is missing"),
     "issued after its end": ({"iat": NOW + 400}, "before it was issued"),
     "issued by text": ({"iat": "now"}, "iat is not a time"),

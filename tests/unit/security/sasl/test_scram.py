@@ -64,6 +64,10 @@ class Users:
     def token(self, mechanism: ScramMechanism, token_id: str) -> KnownUser | None:
         return self.tokens.get(token_id)
 
+    @property
+    def strongest(self) -> ScramMechanism:
+        return self.mechanism
+
     def decoy(self, mechanism: ScramMechanism, name: str) -> StoredCredential:
         return decoy_credential(mechanism, name, secret=b"cluster", like=None)
 
@@ -306,3 +310,13 @@ def test_plain_passwords_are_verified_with_scram_credentials() -> None:
     for name, password in (("alice", "wrong"), ("nobody", "right")):
         with pytest.raises(AuthenticationFailed, match="Invalid username or password"):
             verified(users, name, password)
+
+
+def test_a_password_of_an_unknown_user_costs_as_much_as_one_of_a_known_user() -> None:
+    users = Users()
+    users.mechanism = ScramMechanism.SHA_512
+    users.credentials["alice"] = credential("right", mechanism=ScramMechanism.SHA_512)
+    for name in ("alice", "nobody"):
+        work = VerifiedPasswords(users).check(name, "right")
+        mechanism, _, _, iterations = work.arguments
+        assert (mechanism, iterations) == (ScramMechanism.SHA_512, 4096)

@@ -21,6 +21,7 @@ from millbeck.wire.messages.configs import (
 from millbeck.wire.messages.metadata import ApiVersionsRequest, MetadataRequest
 from millbeck.wire.messages.produce import ProduceRequest
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.client_requests import create, fetch, results
 from tests.unit.server.harness.scraping import samples
 
 PLAIN_USERS = (
@@ -354,12 +355,28 @@ def test_sessions_of_bare_tokens_expire_too() -> None:
     in_node(scenario, **REAUTHENTICATE)
 
 
-def test_a_session_is_not_renewed_at_once() -> None:
+def test_a_session_is_renewed_at_most_once_in_a_second() -> None:
+    """As in Kafka the first renewal may follow at once."""
+
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await log_in(client)
+        assert (await log_in(client)).error_code == 0
         assert (await handshake(client)).error_code == IllegalSaslState.code
         await asyncio.sleep(1.1)
         assert (await log_in(client)).error_code == 0
+
+    in_node(scenario, **REAUTHENTICATE)
+
+
+def test_a_request_behind_a_waiting_one_does_not_outlive_the_session() -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        await log_in(client)
+        await create(client)
+        waiting = client.send(fetch((0, 0), max_wait_ms=6000), 12)
+        behind = client.send(MetadataRequest(None), 12)
+        assert results(await waiting)[0].error_code == 0
+        with pytest.raises(ConnectionError):
+            await behind
 
     in_node(scenario, **REAUTHENTICATE)
 

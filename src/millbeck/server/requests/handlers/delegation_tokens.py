@@ -27,7 +27,7 @@ from millbeck.kernel.errors import (
 from millbeck.metadata.image import DelegationToken
 from millbeck.security.authorizer import Operation, ResourceType
 from millbeck.security.delegation_tokens import may_renew, token_hmac
-from millbeck.security.principal import ANONYMOUS, parse_principal
+from millbeck.security.principal import ANONYMOUS, stored_principal
 from millbeck.server.loop.tasks import TimeSlices
 from millbeck.server.network.call import Call
 from millbeck.server.network.route import Need, handles
@@ -170,8 +170,8 @@ def _is_visible(call: Call, token_id: str, token: DelegationToken, owners: Colle
 
 
 def _described(token_id: str, token: DelegationToken, secret: bytes, version: int) -> DescribedDelegationToken:
-    owner = parse_principal(token.owner)
-    renewers = [parse_principal(each) for each in token.renewers]
+    owner = stored_principal(token.owner)
+    renewers = [stored_principal(each) for each in token.renewers]
     described = DescribedDelegationToken(
         principal_type=owner.type,
         principal_name=owner.name,
@@ -183,7 +183,7 @@ def _described(token_id: str, token: DelegationToken, secret: bytes, version: in
         renewers=[DescribedDelegationTokenRenewer(each.type, each.name) for each in renewers],
     )
     if version >= _NAMES_REQUESTER:
-        requester = parse_principal(token.requester)
+        requester = stored_principal(token.requester)
         described.token_requester_principal_type = requester.type
         described.token_requester_principal_name = requester.name
     return described

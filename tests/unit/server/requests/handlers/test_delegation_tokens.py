@@ -37,6 +37,8 @@ from millbeck.wire.messages.authentication import (
 from millbeck.wire.messages.metadata import MetadataRequest, MetadataResponse
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
 from tests.unit.server.harness.secured import SECURED, allow
+from tests.unit.server.requests.handlers.test_scram_credentials import alter, upsertion
+from tests.unit.server.requests.handlers.test_scram_credentials import log_in as log_in_again
 
 USERS = ("alice", "bob", "carol", "mallory", "root")
 SETTINGS = {
@@ -246,6 +248,35 @@ def test_who_sees_which_tokens() -> None:
         assert await seen(mallory) == {second.token_id}
         await allow(client, Operation.DESCRIBE_TOKENS, ResourceType.USER, "User:alice", user="User:mallory")
         assert await seen(mallory) == both
+
+    in_node(scenario)
+
+
+def test_a_renewer_without_a_name_hides_no_token() -> None:
+    """Kafka accepts one, too; nobody has that name."""
+
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        alice = await log_in(environment, "alice")
+        token = await create(alice, renewers=("", "bob"))
+        (shown,) = (await describe(alice)).tokens
+        assert (shown.token_id, [each.principal_name for each in shown.renewers]) == (token.token_id, ["", "bob"])
+
+    in_node(scenario)
+
+
+def test_a_session_of_a_token_is_renewed_with_its_owners_password() -> None:
+    """As in Kafka, where a principal is a type and a name."""
+
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        await alter(client, upsertion("alice", "secret"))
+        token = await create(await log_in(environment, "alice"))
+        _, holder = await environment.network.connect(Client, host="n1", port=9094)
+        assert isinstance(holder, Client)
+        password = b2a_base64(token.hmac, newline=False).decode()
+        assert await log_in_again(holder, token.token_id, password, is_token=True) == 0
+        assert Principal("User", "alice", is_token=True) in principals(house)
+        assert await log_in_again(holder, "alice", "secret") == 0
+        assert Principal("User", "alice", is_token=True) not in principals(house)
 
     in_node(scenario)
 

@@ -53,10 +53,12 @@ async def describe(client: Client, *names: str) -> Any:
     return await client.ask(DescribeUserScramCredentialsRequest(users=users), 0)
 
 
-async def log_in(client: Client, user: str, password: str, mechanism: str = "SCRAM-SHA-256") -> int:
+async def log_in(
+    client: Client, user: str, password: str, mechanism: str = "SCRAM-SHA-256", *, is_token: bool = False
+) -> int:
     """The error code of the last step."""
     assert (await client.ask(SaslHandshakeRequest(mechanism), 1)).error_code == 0
-    exchange = ScramClient(BY_NAME[mechanism], user, password, "nonce")
+    exchange = ScramClient(BY_NAME[mechanism], user, password, "nonce", is_token=is_token)
     token: bytes | None = exchange.begin()
     code: int = 0
     while token is not None and not code:
