@@ -26,6 +26,7 @@ LOST: Final = 75
 """The exit status of a child that asks to be restarted."""
 _FAILED: Final = 1
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+_POLL_SECONDS: Final = 0.1
 
 
 class Supervisor:
@@ -78,7 +79,10 @@ class Supervisor:
 
     def _await_child(self) -> int | None:
         """The exit status of the child; None if it must be restarted."""
-        _, status = os.waitpid(self._child, 0)
+        # The handler of a signal that arrives just before a blocking waitpid would run only after the child ends.
+        while (found := os.waitpid(self._child, os.WNOHANG))[0] == 0:
+            time.sleep(_POLL_SECONDS)
+        status = found[1]
         self._child = 0
         code = os.waitstatus_to_exitcode(status)
         return None if code < 0 or code == LOST else code

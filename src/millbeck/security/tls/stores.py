@@ -79,7 +79,7 @@ def read_trust_store(data: bytes, *, password: str | None) -> tuple[Certificate,
         _check_pem(data)
         found = _parsed(_certificates(data))
     if not found:
-        raise StoreError("there is no certificate in it")
+        raise StoreError("it has no certificate")
     return tuple(found)
 
 
