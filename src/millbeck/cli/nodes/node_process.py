@@ -15,6 +15,7 @@ from typing import Final
 
 import click
 
+from millbeck.cli.nodes.node_processes import ERROR_PREFIX
 from millbeck.cli.nodes.node_runner import ErrorHints, run_node
 from millbeck.host.linux import name_process
 from millbeck.kernel.environment import Environment
@@ -42,7 +43,7 @@ def main() -> None:
         run_node(config, prepare, _announce, advice=ADVICE, verbose=order["verbose"], begun=_watch_parent)
     except (click.ClickException, InvalidConfig) as error:
         message = error.message if isinstance(error, click.ClickException) else str(error)
-        sys.exit(f"millbeck: {message}")
+        sys.exit(f"{ERROR_PREFIX}{message}")
 
 
 async def _announce(node: Node) -> bool:

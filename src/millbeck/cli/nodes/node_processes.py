@@ -25,6 +25,8 @@ STOP_SECONDS_MAX: Final = 60.0
 RESTARTS_MAX: Final = 5
 RESTARTS_WINDOW_SECONDS: Final = 60.0
 RESTART_PAUSE_SECONDS: Final = 1.0
+ERROR_PREFIX: Final = "millbeck: "
+"""The prefix of the line with which a node's process exits, in contrast to those of its log."""
 _ERROR_LINES_KEPT: Final = 5
 _PACKAGES: Final = str(Path(__file__).resolve().parents[2])
 _ENTRY: Final = "import sys; sys.path.append(sys.argv.pop(1)); from millbeck.cli.nodes.node_process import main; main()"
@@ -97,11 +99,19 @@ class NodeProcess:
         self._reading = asyncio.create_task(self._read_errors(self._process))
 
     async def _read_errors(self, process: asyncio.subprocess.Process) -> None:
+        """Pass on the node's log, but not its last words: those are part of the message about its end."""
         assert process.stderr is not None
-        while line := await process.stderr.readline():
+        while True:
+            try:
+                line = await process.stderr.readline()
+            except ValueError:
+                # Longer than the stream's limit, which drops it. Unread output would block the node.
+                line = b"(a line that is too long was left out)\n"
+            if not line:
+                return
             text = line.decode("utf-8", "replace").rstrip()
             self._said.append(text)
-            if self._verbose:
+            if not text.startswith(ERROR_PREFIX):
                 click.echo(f"node {self.order.node_id}: {text}", err=True)
 
     async def wait_until_ready(self) -> None:
@@ -126,7 +136,7 @@ class NodeProcess:
         return code
 
     def last_error_line(self) -> str:
-        return (self._said[-1] if self._said else "no error output").removeprefix("millbeck: ")
+        return (self._said[-1] if self._said else "no error output").removeprefix(ERROR_PREFIX)
 
     def request_stop(self) -> None:
         if self._process is not None and self._process.returncode is None:

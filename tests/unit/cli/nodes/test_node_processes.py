@@ -33,6 +33,23 @@ def run(
     asyncio.run(main())
 
 
+def test_the_log_of_each_is_passed_on_a_line_without_end_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = SERVES.replace("sys.stdin", "sys.stderr.write('x' * 300_000 + '\\nERROR damaged\\n'); sys.stdin")
+
+    async def scenario(ships: NodeProcesses) -> None:
+        await ships.start()
+        said = ""
+        async with asyncio.timeout(30):
+            while not ("node 1: ERROR damaged" in said and "node 2: ERROR damaged" in said):
+                await asyncio.sleep(0.05)
+                said += capsys.readouterr().err
+        assert "a line that is too long was left out" in said
+
+    run(monkeypatch, program, scenario)
+
+
 def test_one_that_is_killed_is_named_and_started_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -50,10 +67,12 @@ def test_one_that_is_killed_is_named_and_started_again(
     run(monkeypatch, SERVES, scenario)
 
 
-def test_one_that_does_not_start_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_does_not_start_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     async def scenario(ships: NodeProcesses) -> None:
         with pytest.raises(click.ClickException, match=r"node \d did not start: out of luck"):
             await ships.start()
+        # The reason is told once, by the exception.
+        assert "out of luck" not in capsys.readouterr().err
 
     run(monkeypatch, ENDS, scenario)
 
