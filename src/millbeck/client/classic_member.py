@@ -231,7 +231,8 @@ class ClassicMember(Generic[R]):
             await asyncio.sleep(interval_s)
             if self.idle.is_over():
                 log.warning("left group %s: no poll within max.poll.interval.ms", self.group_id)
-                await self._say_goodbye("no poll within max.poll.interval.ms")
+                if self._config.group_instance_id is None:
+                    await self._say_goodbye("no poll within max.poll.interval.ms")
                 self._lose("no poll within max.poll.interval.ms")
                 return
             try:
@@ -310,19 +311,19 @@ class ClassicMember(Generic[R]):
 
     # leaving
 
-    async def leave(self, reason: str) -> None:
-        """Leave the group; a static member sends no LeaveGroup, as it may return."""
+    async def leave(self, reason: str, leaves_group: bool | None = None) -> None:
+        """Stop; by default a static member sends no LeaveGroup, as it may return."""
         self._stop_beating()
         if self._joining is not None:
             self._joining.cancel()
             self._joining = None
-        if self._config.group_instance_id is None:
+        if leaves_group or (leaves_group is None and self._config.group_instance_id is None):
             await self._say_goodbye(reason)
         self._reset()
         self.needs_join = False
 
     async def _say_goodbye(self, reason: str) -> None:
-        if not self.member_id or self._config.group_instance_id is not None:
+        if not self.member_id:
             return
         deadline = Deadline(min(self._config.request_timeout_ms, self._config.session_timeout_ms) / 1000)
         try:
@@ -333,7 +334,14 @@ class ClassicMember(Generic[R]):
                 LeaveGroupRequest(group_id=self.group_id, member_id=self.member_id)
                 if is_old
                 else LeaveGroupRequest(
-                    group_id=self.group_id, members=[MemberIdentity(member_id=self.member_id, reason=reason)]
+                    group_id=self.group_id,
+                    members=[
+                        MemberIdentity(
+                            member_id=self.member_id,
+                            group_instance_id=self._config.group_instance_id,
+                            reason=reason,
+                        )
+                    ],
                 )
             )
             await connection.request(request, LeaveGroupResponse, timeout_s=self._cluster.request_timeout_s(deadline))

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from millbeck.client.admin.share_groups import ShareGroupDescription, ShareOffset
     from millbeck.client.admin.streams_groups import StreamsGroupDescription
     from millbeck.client.admin.tokens import DelegationToken
+    from millbeck.client.admin.transactions import FencedProducer, TransactionDescription, TransactionListing
     from millbeck.client.admin.users import Credentials, DeletedCredential, NewCredential
     from millbeck.security.acls import AccessControlEntry, AclFilter
     from millbeck.security.principal import Principal
@@ -459,7 +460,21 @@ class Admin(LoopBound):
 
         return await delete_group_offsets(self.cluster, group, partitions, timeout_s=timeout_s)
 
-    # partitions
+    async def remove_members(
+        self,
+        group: str,
+        instance_ids: Iterable[str] | None = None,
+        *,
+        reason: str = "removed by an administrator",
+        timeout_s: float | None = None,
+    ) -> Outcomes[str, str]:
+        """Remove static members from a classic group by their ``group.instance.id``, or all of its members.
+
+        The results are member ids, by instance id, or by member id for members without one.
+        """
+        from millbeck.client.admin.groups import remove_members
+
+        return await remove_members(self.cluster, group, instance_ids, reason=reason, timeout_s=timeout_s)
 
     # share groups
 
@@ -517,3 +532,68 @@ class Admin(LoopBound):
         from millbeck.client.admin.partitions import describe_producers
 
         return await describe_producers(self.cluster, partitions, timeout_s=timeout_s)
+
+    # transactions
+
+    async def list_transactions(
+        self,
+        *,
+        states: Iterable[str] = (),
+        producer_ids: Iterable[int] = (),
+        duration_ms: int = -1,
+        pattern: str | None = None,
+        timeout_s: float | None = None,
+    ) -> list[TransactionListing]:
+        """The transactional ids of all brokers: of these states, open for so long, whose name matches the pattern."""
+        from millbeck.client.admin.transactions import list_transactions
+
+        return await list_transactions(
+            self.cluster,
+            states=states,
+            producer_ids=producer_ids,
+            duration_ms=duration_ms,
+            pattern=pattern,
+            timeout_s=timeout_s,
+        )
+
+    async def describe_transactions(
+        self, transactional_ids: Iterable[str], *, timeout_s: float | None = None
+    ) -> Outcomes[str, TransactionDescription]:
+        from millbeck.client.admin.transactions import describe_transactions
+
+        return await describe_transactions(self.cluster, transactional_ids, timeout_s=timeout_s)
+
+    async def fence_producers(
+        self, transactional_ids: Iterable[str], *, timeout_s: float | None = None
+    ) -> Outcomes[str, FencedProducer]:
+        """Fence the producers of these transactional ids and abort their open transactions."""
+        from millbeck.client.admin.transactions import fence_producers
+
+        return await fence_producers(self.cluster, transactional_ids, timeout_s=timeout_s)
+
+    async def force_terminate_transaction(self, transactional_id: str, *, timeout_s: float | None = None) -> None:
+        """Abort the open transaction of a transactional id, even a prepared one, and fence its producer."""
+        from millbeck.client.admin.transactions import force_terminate_transaction
+
+        await force_terminate_transaction(self.cluster, transactional_id, timeout_s=timeout_s)
+
+    async def abort_transaction(
+        self,
+        partition: TopicPartition,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int = 0,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Write an abort marker to one partition, for a transaction that its coordinator no longer knows."""
+        from millbeck.client.admin.transactions import abort_transaction
+
+        await abort_transaction(
+            self.cluster,
+            partition,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+            timeout_s=timeout_s,
+        )

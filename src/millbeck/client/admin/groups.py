@@ -292,3 +292,45 @@ def _outcomes_of(
         if error.retriable:
             cluster.forget_coordinator(group)
     return outcomes
+
+
+async def remove_members(
+    cluster: Cluster, group: str, instance_ids: Iterable[str] | None, *, reason: str, timeout_s: float | None
+) -> Outcomes[str, str]:
+    """Remove static members from a classic group by their instance ids, or all members."""
+    from millbeck.wire.messages.classic_groups import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+
+    if instance_ids is None:
+        described = await describe_groups(cluster, [group], include_authorized_operations=False, timeout_s=timeout_s)
+        members = [
+            MemberIdentity(member_id=each.member_id, group_instance_id=each.instance_id, reason=reason)
+            for each in described[group].members
+        ]
+    else:
+        members = [MemberIdentity(member_id="", group_instance_id=name, reason=reason) for name in instance_ids]
+
+    async def attempt(deadline: Deadline) -> Outcomes[str, str]:
+        node_id = await cluster.coordinator(group, deadline=deadline)
+        response = await cluster.request(
+            LeaveGroupRequest(group_id=group, members=members),
+            LeaveGroupResponse,
+            deadline=deadline,
+            node_id=node_id,
+            purpose=COORDINATOR,
+            version_min=3,
+        )
+        if response.error_code:
+            error = from_code(response.error_code)
+            if error.retriable:
+                cluster.forget_coordinator(group)
+            raise error
+        return Outcomes(
+            {
+                each.group_instance_id or each.member_id: (
+                    from_code(each.error_code) if each.error_code else each.member_id
+                )
+                for each in response.members
+            }
+        )
+
+    return await cluster.retrying(attempt, timeout_s=timeout_s) if members else Outcomes({})

@@ -117,22 +117,48 @@ async def describe_transactions(
     return Outcomes(dict(zip(names, await asyncio.gather(*map(describe, names)), strict=True)))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FencedProducer:
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+
+
+async def fence_producers(
+    cluster: Cluster, transactional_ids: Iterable[str], *, timeout_s: float | None = None
+) -> Outcomes[str, FencedProducer]:
+    """Fence the producers of these transactional ids and abort their open transactions."""
+    from millbeck.wire.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
+
+    async def fence(transactional_id: str) -> FencedProducer | ApiError:
+        request = InitProducerIdRequest(transactional_id, TERMINATING_TIMEOUT_MS)
+
+        async def attempt(deadline: Deadline) -> FencedProducer:
+            node_id = await cluster.coordinator(transactional_id, deadline=deadline, key_type=TRANSACTION_KEY)
+            answer = await cluster.request(request, InitProducerIdResponse, deadline=deadline, node_id=node_id)
+            if answer.error_code:
+                cluster.forget_coordinator(transactional_id, key_type=TRANSACTION_KEY)
+                raise from_code(answer.error_code)
+            return FencedProducer(
+                transactional_id=transactional_id,
+                producer_id=answer.producer_id,
+                producer_epoch=answer.producer_epoch,
+            )
+
+        try:
+            return await cluster.retrying(attempt, timeout_s=timeout_s)
+        except ApiError as error:
+            return error
+
+    names = list(dict.fromkeys(transactional_ids))
+    return Outcomes(dict(zip(names, await asyncio.gather(*map(fence, names)), strict=True)))
+
+
 async def force_terminate_transaction(
     cluster: Cluster, transactional_id: str, *, timeout_s: float | None = None
 ) -> None:
     """Abort the open transaction of a transactional id, even a prepared one, and fence its producer."""
-    from millbeck.wire.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
-
-    request = InitProducerIdRequest(transactional_id, TERMINATING_TIMEOUT_MS)
-
-    async def attempt(deadline: Deadline) -> None:
-        node_id = await cluster.coordinator(transactional_id, deadline=deadline, key_type=TRANSACTION_KEY)
-        answer = await cluster.request(request, InitProducerIdResponse, deadline=deadline, node_id=node_id)
-        if answer.error_code:
-            cluster.forget_coordinator(transactional_id, key_type=TRANSACTION_KEY)
-            raise from_code(answer.error_code)
-
-    await cluster.retrying(attempt, timeout_s=timeout_s)
+    (await fence_producers(cluster, [transactional_id], timeout_s=timeout_s)).all()
 
 
 async def abort_transaction(

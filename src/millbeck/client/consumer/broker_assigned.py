@@ -256,12 +256,15 @@ class ConsumerMembership:
 
     # leaving
 
-    async def leave(self, reason: str) -> None:
-        """Leave the group; a static member leaves temporarily (epoch -2)."""
+    async def leave(self, reason: str, leaves_group: bool | None = None) -> None:
+        """Stop; by default a static member leaves temporarily (epoch -2), a dynamic one for good."""
         if self._beating is not None:
             self._beating.cancel()
             self._beating = None
-        await self._say_goodbye(LEAVE_EPOCH if self._config.group_instance_id is None else LEAVE_STATIC_EPOCH)
+        if self._config.group_instance_id is not None and not leaves_group:
+            await self._say_goodbye(LEAVE_STATIC_EPOCH)
+        elif leaves_group is not False:
+            await self._say_goodbye(LEAVE_EPOCH)
         self._reset()
         self.needs_join = False
 

@@ -36,6 +36,7 @@ from millbeck.client.consumer.fetcher import Fetcher
 from millbeck.client.consumer.listener import Callbacks, Partitions, RebalanceCallback, RebalanceListener, call
 from millbeck.client.consumer.membership import ClassicGroupMembership, JoinResult
 from millbeck.client.consumer.offset_finder import EARLIEST, LATEST, Committed, OffsetFetcher
+from millbeck.client.consumer.ordered_commits import CommitCallback, OrderedCommits
 from millbeck.client.consumer.positions import FetchState, SubscriptionState, TopicPartitionState
 from millbeck.client.consumer.record_run import RecordRun
 from millbeck.client.errors import ClientClosed, DeserializationFailed, PartitionUnavailable, RequestTimeout
@@ -61,6 +62,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _CLOSE_COMMIT_SECONDS_MAX: Final = 5.0
+_CLOSE_SECONDS_MAX: Final = 30.0
 _LOOK_SECONDS: Final = 1.0
 """Interval for checking whether partitions have leaders, while no records arrive."""
 _NAMED_MAX: Final = 10
@@ -119,6 +121,7 @@ class Consumer(LoopBound, Generic[K, V]):
         config = self.config
         self._cluster = Cluster(self.environment, config, creates_topics=config.allow_auto_create_topics)
         self._commit_due_s = self._loop.time() + config.auto_commit_interval_ms / 1000
+        self._commits = OrderedCommits(self._cluster.spawn)
         self._finder = OffsetFetcher(
             self._cluster,
             config,
@@ -246,6 +249,15 @@ class Consumer(LoopBound, Generic[K, V]):
             pattern=lambda: None if self._pattern is None else self._pattern.pattern,
             on_change=self._changed.set,
         )
+
+    def enforce_rebalance(self, reason: str = "the program asked for it") -> None:
+        """Have the group rebalance with the next poll. Has no effect when the broker assigns: it does so on its own."""
+        self._check_open()
+        self._enter()
+        if self._membership is None:
+            raise InvalidRequest("enforce_rebalance needs a subscription")
+        if not self.config.is_broker_assigning:
+            self._membership.request_join(reason)
 
     async def unsubscribe(self) -> None:
         """Leave the group and stop reading."""
@@ -632,14 +644,38 @@ class Consumer(LoopBound, Generic[K, V]):
     ) -> None:
         """Commit these offsets, or the positions of all partitions. Raises the coordinator's error."""
         self._check_open()
-        if offsets is None:
-            wanted = self.consumed()
-        else:
-            wanted = {
-                TopicPartition(*partition): CommittedOffset(offset) if isinstance(offset, int) else offset
-                for partition, offset in offsets.items()
-            }
+        wanted = self._committable(offsets)
+        if self.is_started:
+            await self._commits.drain()
         await self._commit(wanted, self._timeout_s(timeout_s))
+
+    def commit_nowait(
+        self,
+        offsets: Mapping[TopicPartition, int | CommittedOffset] | None = None,
+        *,
+        callback: CommitCallback | None = None,
+        timeout_s: float | None = None,
+    ) -> asyncio.Future[None]:
+        """Like `commit`, in the background: returns a future at once.
+
+        Commits take effect in order, and `commit` and `close` wait for them. ``callback`` gets the offsets, and the
+        error if the commit fails; without a callback a failure is logged.
+        """
+        self._check_open()
+        self._enter()
+        wanted = self._committable(offsets)
+        limit_s = self._timeout_s(timeout_s)
+        return self._commits.submit(wanted, lambda: self._commit(wanted, limit_s), callback)
+
+    def _committable(
+        self, offsets: Mapping[TopicPartition, int | CommittedOffset] | None
+    ) -> dict[TopicPartition, CommittedOffset]:
+        if offsets is None:
+            return self.consumed()
+        return {
+            TopicPartition(*partition): CommittedOffset(offset) if isinstance(offset, int) else offset
+            for partition, offset in offsets.items()
+        }
 
     async def committed(
         self, partitions: Iterable[TopicPartition], *, timeout_s: float | None = None
@@ -722,8 +758,12 @@ class Consumer(LoopBound, Generic[K, V]):
 
     # closing and checks
 
-    async def close(self) -> None:
-        """Commit if auto-commit is enabled, leave the group, and stop all tasks."""
+    async def close(self, timeout_s: float = _CLOSE_SECONDS_MAX, *, leaves_group: bool | None = None) -> None:
+        """Commit if auto-commit is enabled, leave the group, and stop all tasks; the first two for up to ``timeout_s``.
+
+        A static member stays in the group by default and a dynamic one leaves it; ``leaves_group`` says otherwise
+        (KIP-1092). A member that stays keeps its partitions until ``session.timeout.ms`` has passed.
+        """
         if self._is_closing:
             return
         if not self.is_started:
@@ -733,11 +773,15 @@ class Consumer(LoopBound, Generic[K, V]):
         self._is_closing = True
         self._changed.set()
         try:
-            if self._membership is not None:
-                await self._revoke(self._positions.partitions)
-                await self._membership.leave("the consumer was closed")
-            elif self.config.enable_auto_commit:
-                await self._commit_quietly(self.consumed(), _CLOSE_COMMIT_SECONDS_MAX)
+            async with asyncio.timeout(timeout_s):
+                await self._commits.drain()
+                if self._membership is not None:
+                    await self._revoke(self._positions.partitions)
+                    await self._membership.leave("the consumer was closed", leaves_group)
+                elif self.config.enable_auto_commit:
+                    await self._commit_quietly(self.consumed(), _CLOSE_COMMIT_SECONDS_MAX)
+        except TimeoutError:
+            log.warning("the consumer did not commit and leave group %s in %s s", self.config.group_id, timeout_s)
         finally:
             self._is_closed = True
             await self.cluster.close()

@@ -80,8 +80,8 @@ class ClassicGroupMembership(ClassicMember[JoinResult]):
     def _forget_assignment(self) -> None:
         self._counts = None
 
-    async def leave(self, reason: str) -> None:
-        await super().leave(reason)
+    async def leave(self, reason: str, leaves_group: bool | None = None) -> None:
+        await super().leave(reason, leaves_group)
         self._previous = []
         self._cluster.on_update.remove(self._check_partition_counts)
 

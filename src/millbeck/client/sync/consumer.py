@@ -13,6 +13,7 @@ from millbeck.client.consumer import Consumer as AsyncConsumer
 from millbeck.client.consumer.client import GroupMetadata
 from millbeck.client.consumer.decoding import ConsumerInterceptor
 from millbeck.client.consumer.listener import Callbacks, Partitions, RebalanceCallback, RebalanceListener
+from millbeck.client.consumer.ordered_commits import CommitCallback
 from millbeck.client.serialization import Deserializer
 from millbeck.client.sync.background import Background
 from millbeck.host.loop_thread import Caller
@@ -200,11 +201,23 @@ class Consumer(Background, Generic[K, V]):
     def group_metadata(self) -> GroupMetadata:
         return self._call_plain(self._consumer.group_metadata)
 
-    def close(self) -> None:
+    def commit_nowait(
+        self,
+        offsets: Mapping[TopicPartition, int | CommittedOffset] | None = None,
+        *,
+        callback: CommitCallback | None = None,
+    ) -> None:
+        """Commit in the background, in order; ``callback`` runs in the thread of the event loop."""
+        self._call_plain(lambda: self._consumer.commit_nowait(offsets, callback=callback))
+
+    def enforce_rebalance(self, reason: str = "the program asked for it") -> None:
+        self._call_plain(lambda: self._consumer.enforce_rebalance(reason))
+
+    def close(self, timeout_s: float = 30.0, *, leaves_group: bool | None = None) -> None:
         """Commit if auto-commit is enabled, leave the group, and stop the thread."""
 
         async def work(caller: Caller) -> None:
             self._listener.caller = caller
-            await self._consumer.close()
+            await self._consumer.close(timeout_s, leaves_group=leaves_group)
 
         self._close_with(work)

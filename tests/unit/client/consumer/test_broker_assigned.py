@@ -99,6 +99,25 @@ def test_a_member_joins_says_what_it_owns_and_leaves() -> None:
     simulate(scenario)
 
 
+@pytest.mark.parametrize(
+    ("instance", "leaves", "epoch"),
+    [("i", None, -2), ("i", False, -2), ("i", True, -1), (None, None, -1), (None, True, -1), (None, False, 1)],
+)
+def test_closing_leaves_the_group_or_stays_as_the_program_says(
+    instance: str | None, leaves: bool | None, epoch: int
+) -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        coordinator = Coordinator(cluster)
+        consumer = open_consumer(cluster, group_instance_id=instance)
+        consumer.subscribe(["a"])
+        await poll_until(consumer, [A0, A1])
+        consumer.enforce_rebalance()
+        await consumer.close(leaves_group=leaves)
+        assert coordinator.requests[-1].member_epoch == epoch
+
+    simulate(scenario)
+
+
 def test_what_is_taken_away_is_given_up_before_the_broker_hears_of_it() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         coordinator = Coordinator(cluster)

@@ -16,6 +16,7 @@ from millbeck.kernel.errors import (
     GroupMaxSizeReached,
     IllegalGeneration,
     InconsistentGroupProtocol,
+    InvalidRequest,
     NotCoordinator,
     RebalanceInProgress,
     UnknownMemberId,
@@ -31,7 +32,7 @@ from millbeck.wire.messages.classic_groups import (
     SyncGroupResponse,
 )
 from millbeck.wire.messages.groups import FindCoordinatorRequest
-from tests.unit.client.fake_cluster import CLOSE, Call, FakeCluster, later, simulate
+from tests.unit.client.fake_cluster import CLOSE, SILENCE, Call, FakeCluster, later, simulate
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 
@@ -307,6 +308,56 @@ def test_a_static_member_does_not_say_goodbye() -> None:
         assert not cluster.asked(LeaveGroupRequest)
         assert all(call.message.group_instance_id == "i" for call in cluster.asked(JoinGroupRequest))
         assert len(cluster.asked(JoinGroupRequest)) == 1
+
+    simulate(scenario)
+
+
+@pytest.mark.parametrize(
+    ("instance", "leaves", "is_told"), [("i", True, True), ("i", None, False), (None, False, False), (None, None, True)]
+)
+def test_closing_leaves_the_group_or_stays_as_the_program_says(
+    instance: str | None, leaves: bool | None, is_told: bool
+) -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a", 2)
+        consumer = open_consumer(cluster, group_instance_id=instance)
+        consumer.subscribe(["a"])
+        await joined(consumer, 2)
+        await consumer.close(leaves_group=leaves)
+        told = [
+            member.group_instance_id for call in cluster.asked(LeaveGroupRequest) for member in call.message.members
+        ]
+        assert told == ([instance] if is_told else [])
+
+    simulate(scenario)
+
+
+def test_closing_takes_no_longer_than_its_timeout() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a", 2)
+        consumer = open_consumer(cluster)
+        consumer.subscribe(["a"])
+        await joined(consumer, 2)
+        cluster.on(LeaveGroupRequest, lambda call: SILENCE)
+        began_s = asyncio.get_running_loop().time()
+        await consumer.close(2)
+        assert asyncio.get_running_loop().time() - began_s < 2.1
+
+    simulate(scenario)
+
+
+def test_the_program_can_have_the_group_rebalance() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a", 2)
+        async with open_consumer(cluster) as consumer:
+            with pytest.raises(InvalidRequest, match="subscription"):
+                consumer.enforce_rebalance()
+            consumer.subscribe(["a"])
+            await joined(consumer, 2)
+            consumer.enforce_rebalance("racks have changed")
+            await consumer.poll(timeout_s=1)
+            await joined(consumer, 2)
+        assert [call.message.reason for call in cluster.asked(JoinGroupRequest)][-1] == "racks have changed"
 
     simulate(scenario)
 
