@@ -62,7 +62,7 @@ run:
 test: $(READY)
 	@$(BIN)/python -m tools.run_tests
 
-# Every operator of a topology against plain Python, on Spark; about four minutes.
+# Every operator of a topology against plain Python, and kept checkpoints, on Spark; about five minutes.
 topologies: $(READY) build java
 	$(BIN)/python -m pytest -q tests/spark -o timeout=600
 
