@@ -6,6 +6,8 @@ removes soft-deleted versions from the log, with a tombstone for every byte form
 
 from __future__ import annotations
 
+from typing import Final
+
 from millbeck.registry.decision import Decision, check_writable
 from millbeck.registry.errors import (
     ContextNotEmpty,
@@ -22,6 +24,9 @@ from millbeck.registry.log_records import KeyType, LogKey, LogRecord, encode_key
 from millbeck.registry.state import RegistryState, Version, id_floor_key
 from millbeck.registry.subjects import DEFAULT_CONTEXT, context_of
 
+_OWN_KEYS: Final = (KeyType.CONFIG, KeyType.MODE, KeyType.DELETE_SUBJECT, KeyType.CLEAR_SUBJECT)
+"""The keys of a subject other than those of its versions."""
+
 
 def delete_version(state: RegistryState, subject: str, number: int | None, *, permanent: bool) -> Decision[int]:
     """Delete one version, by default the latest; returns its number."""
@@ -37,7 +42,7 @@ def delete_version(state: RegistryState, subject: str, number: int | None, *, pe
     if not permanent:
         if version.is_deleted:
             raise VersionSoftDeleted(
-                f"Subject '{subject}' Version {number} was soft deleted. Set permanent=true to delete permanently"
+                f"Subject '{subject}' Version {number} was soft deleted.Set permanent=true to delete permanently"
             )
         _check_unreferenced(state, [version])
         return Decision(number, [*_other_forms(state, version), _value(version)])
@@ -50,25 +55,25 @@ def delete_version(state: RegistryState, subject: str, number: int | None, *, pe
 
 
 def delete_subject(state: RegistryState, subject: str, *, permanent: bool) -> Decision[list[int]]:
-    """Delete all versions, the settings and the mode of the subject; returns the version numbers."""
+    """Delete all versions of the subject, and if permanent also its settings and its mode; returns the version
+    numbers."""
     check_writable(state, subject)
     everything = state.versions(subject, deleted=True)
     if not everything:
         raise SubjectNotFound(f"Subject '{subject}' not found.")
     live = [each for each in everything if not each.is_deleted]
-    own = [LogKey(KeyType.CONFIG, subject), LogKey(KeyType.MODE, subject)]
     if not permanent:
         if not live:
-            raise SubjectSoftDeleted(f"Subject '{subject}' was soft deleted. Set permanent=true to delete permanently")
+            raise SubjectSoftDeleted(f"Subject '{subject}' was soft deleted.Set permanent=true to delete permanently")
         _check_unreferenced(state, live)
         key = LogKey(KeyType.DELETE_SUBJECT, subject)
-        records = [state.record(key, {"subject": subject, "version": live[-1].version})]
-        records += [record for each in own for record in state.tombstones(each)]
-        return Decision([each.version for each in live], records)
+        return Decision(
+            [each.version for each in live], [state.record(key, {"subject": subject, "version": live[-1].version})]
+        )
     if live:
         raise SubjectNotSoftDeleted(f"Subject '{subject}' was not deleted first before being permanently deleted")
     _check_unreferenced(state, everything)
-    own += [LogKey(KeyType.DELETE_SUBJECT, subject), LogKey(KeyType.CLEAR_SUBJECT, subject)]
+    own = [LogKey(each, subject) for each in _OWN_KEYS]
     records = state.id_floor_records(everything)
     records += [record for each in everything for record in state.tombstones(each.key)]
     records += [record for each in own for record in state.tombstones(each)]
@@ -104,9 +109,8 @@ def _other_forms(state: RegistryState, version: Version) -> list[LogRecord]:
 def _check_unreferenced(state: RegistryState, versions: list[Version]) -> None:
     for version in versions:
         holders = state.referrers.get((version.subject, version.version), {})
-        others = [where for where in holders if state.subjects[where[0]][where[1]] not in versions]
-        live = [where for where in others if not state.subjects[where[0]][where[1]].is_deleted]
-        blocking = others if version.is_deleted else live
+        referring = {where: state.subjects[where[0]][where[1]] for where in holders}
+        blocking = [where for where, each in referring.items() if each not in versions and not each.is_deleted]
         if blocking:
             raise ReferenceExists(
                 "One or more references exist to the schema "

@@ -109,6 +109,10 @@ class ContextNotEmpty(RegistryError, code=42211):
     """The context still has subjects."""
 
 
+class NoSuchPath(RegistryError, code=404):
+    """The path does not exist."""
+
+
 class UnreadableBody(RegistryError, code=422):
     """The body is not the expected JSON object."""
 

@@ -153,7 +153,7 @@ def _import(request: Register, subject: str, state: RegistryState) -> Decision[V
         raise IdDoesNotMatch(f"{request.schema_id} is not a valid id: ids are from 1 to {ID_MAX}")
     holder = state.by_id(context_of(subject), request.schema_id)
     if holder is not None and not holder.schema.same_text(request.schema):
-        raise IdDoesNotMatch(f"Overwrite new schema with id {request.schema_id} is not permitted.")
+        raise OperationNotPermitted(f"Overwrite new schema with id {request.schema_id} is not permitted.")
     versions = state.subjects.get(subject, {})
     number = request.version if request.version not in (None, -1, 0) else None
     if number is None:

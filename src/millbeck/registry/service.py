@@ -133,7 +133,8 @@ class SchemaService:
         is_normal = normalize or self.state.setting(subject, "normalize") is True
         if is_normal:
             schema = replace(schema, references=tuple(sorted(dict.fromkeys(schema.references))))
-        parsed = await self.parse(self.resolve(subject, schema), is_new=True)
+        is_checked = self.state.setting(subject, "validateNewSchemas") is not False
+        parsed = await self.parse(self.resolve(subject, schema), is_new=is_checked)
         text = await self._off_loop(parsed.text, Form.NORMALIZED if is_normal else Form.CANONICAL)
         stored = replace(schema, text=text)
         return await self._as_stored(subject, stored, parsed, Form.NORMALIZED if is_normal else Form.COMPARED), parsed
@@ -230,13 +231,17 @@ class SchemaService:
         self, subject: str, schema: Schema, number: int | None, *, normalize: bool, all_versions: bool
     ) -> list[str]:
         """The problems of registering the schema beside one version (None means the latest), or beside all relevant
-        ones."""
+        ones. Any valid schema is compatible with a subject without versions; raises `VersionNotFound`."""
         default = self.instance.settings.compatibility
         level = self.state.compatibility(subject, default)
         if all_versions:
             versions = compared_with(self.state, subject, schema, default=default)
+        elif number is None:
+            versions = self.state.versions(subject)[-1:]
         else:
-            versions = [self.state.version(subject, number)]
+            versions = [each for each in self.state.versions(subject) if each.version == number]
+            if not versions:
+                raise VersionNotFound(f"Version {number} not found.")
         _, parsed = await self.canonical(subject, schema, normalize=normalize)
         return [] if level == _NONE else await self.compare(subject, schema, parsed, versions, level)
 

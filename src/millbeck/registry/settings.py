@@ -6,12 +6,11 @@ from typing import Final
 
 from millbeck.registry.decision import IMPORT, MODES, Decision
 from millbeck.registry.errors import (
-    CompatibilityNotConfigured,
     InvalidCompatibility,
     InvalidMode,
     InvalidRuleSet,
-    ModeNotConfigured,
     OperationNotPermitted,
+    SubjectNotFound,
     UnreadableBody,
 )
 from millbeck.registry.log_records import Json, KeyType, LogKey
@@ -29,9 +28,12 @@ LEVELS: Final = (
 )
 _MEMBERS: Final = {
     "alias": str,
+    "aliasForDeks": str,
     "normalize": bool,
     "validateFields": bool,
     "validateNames": bool,
+    "validateNewSchemas": bool,
+    "validateRules": bool,
     "compatibilityGroup": str,
     "compatibilityPolicy": str,
     "defaultMetadata": dict,
@@ -40,7 +42,14 @@ _MEMBERS: Final = {
     "overrideRuleSet": dict,
 }
 """The settings other than ``compatibility``, by their names in requests, answers and the log."""
-_RULE_LISTS: Final = ("migrationRules", "domainRules", "encodingRules")
+_WRITING: Final = ("WRITE", "READ", "WRITEREAD")
+_RULE_MODES: Final = {
+    "migrationRules": ("UPGRADE", "DOWNGRADE", "UPDOWN"),
+    "domainRules": _WRITING,
+    "encodingRules": _WRITING,
+}
+"""The lists of rules, with the modes that their rules can have."""
+_RULE_KINDS: Final = ("TRANSFORM", "CONDITION")
 
 
 def check_level(level: object) -> str:
@@ -54,7 +63,8 @@ def check_level(level: object) -> str:
 
 
 def set_config(state: RegistryState, subject: str | None, changes: Json) -> Decision[Json]:
-    """Change settings: absent members are unchanged, null removes one. Returns the request with the stored values."""
+    """Change settings: absent members are unchanged, null removes one. Returns the request with the stored values, or
+    all settings if it has none."""
     _check_mutable(state, subject)
     members = dict(state.configs.get(subject, {}))
     answer: Json = {}
@@ -78,9 +88,16 @@ def set_config(state: RegistryState, subject: str | None, changes: Json) -> Deci
         members[name] = answer[name] = value
     if "compatibilityPolicy" in answer and answer["compatibilityPolicy"] not in ("STRICT", "LENIENT"):
         raise UnreadableBody("compatibilityPolicy must be STRICT or LENIENT")
+    if members == state.configs.get(subject, {}):
+        return Decision(answer or as_request(members))
     key = LogKey(KeyType.CONFIG, subject)
     context = [] if subject is None else state.context_records(context_of(subject))
     return Decision(answer, [*context, state.record(key, members)])
+
+
+def as_request(members: Json) -> Json:
+    """Settings as a request has them, in which the level has another name."""
+    return {"compatibility" if name == "compatibilityLevel" else name: value for name, value in members.items()}
 
 
 def delete_config(state: RegistryState, subject: str | None) -> Decision[Json]:
@@ -90,7 +107,7 @@ def delete_config(state: RegistryState, subject: str | None) -> Decision[Json]:
     if found is None:
         if subject is None:
             return Decision({"compatibilityLevel": BACKWARD})
-        raise CompatibilityNotConfigured(f"Subject '{subject}' does not have subject-level compatibility configured")
+        raise SubjectNotFound(f"Subject '{subject}' not found: it has no settings of its own.")
     return Decision(found, state.tombstones(LogKey(KeyType.CONFIG, subject)))
 
 
@@ -114,7 +131,7 @@ def delete_mode(state: RegistryState, subject: str | None, *, recursive: bool = 
     found = state.modes.get(subject)
     below = [each for each in state.modes if recursive and each != subject and _is_below(each, subject)]
     if found is None and not below and subject is not None:
-        raise ModeNotConfigured(f"Subject '{subject}' does not have subject-level mode configured")
+        raise SubjectNotFound(f"Subject '{subject}' not found: it has no mode of its own.")
     removed = [*([] if found is None else [subject]), *below]
     records = [record for each in removed for record in state.tombstones(LogKey(KeyType.MODE, each))]
     return Decision({"mode": found or state.mode(subject)}, records)
@@ -124,7 +141,7 @@ def check_rule_set(value: object) -> None:
     """Check the form of a rule set; its rules are run by the serializers of clients."""
     if not isinstance(value, dict):
         raise InvalidRuleSet("a rule set must be an object with migrationRules, domainRules or encodingRules")
-    for list_name in _RULE_LISTS:
+    for list_name, modes in _RULE_MODES.items():
         rules = value.get(list_name)
         if rules is None:
             continue
@@ -139,6 +156,9 @@ def check_rule_set(value: object) -> None:
                 raise InvalidRuleSet(f"{list_name} has two rules named {name}")
             if not isinstance(rule.get("type"), str):
                 raise InvalidRuleSet(f"rule {name} has no type")
+            for member, allowed in (("kind", _RULE_KINDS), ("mode", modes)):
+                if rule.get(member) is not None and rule[member] not in allowed:
+                    raise InvalidRuleSet(f"the {member} of rule {name} in {list_name} must be {', '.join(allowed)}")
             names.append(name)
 
 

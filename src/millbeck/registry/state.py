@@ -32,7 +32,7 @@ from millbeck.registry.log_records import (
     positive,
 )
 from millbeck.registry.schema import Schema
-from millbeck.registry.subjects import DEFAULT_CONTEXT, context_of, context_prefix, qualify, split
+from millbeck.registry.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, context_of, context_prefix, qualify, split
 
 ID_FLOOR_SUBJECT: Final = "__millbeck_ids"
 """The subject whose settings store the highest id of a context; Confluent's registry keeps the record unchanged."""
@@ -315,17 +315,20 @@ class RegistryState:
         return self.context(context).id_max + 1
 
     def settings_chain(self, subject: str | None) -> Iterator[str | None]:
-        """The sources of a subject's settings in order of precedence: the subject, its context, the global settings."""
+        """The sources of a subject's settings in order of precedence: the subject, its context, the context
+        ``.__GLOBAL``, the global settings, which are those of the default context."""
+        context = DEFAULT_CONTEXT
         if subject is not None:
             yield subject
             context, name = split(subject)
             if context != DEFAULT_CONTEXT and name:
                 yield context_prefix(context)
-            yield None
+        everywhere = context_prefix(GLOBAL_CONTEXT)
+        yield from (None, everywhere) if context == DEFAULT_CONTEXT else (everywhere, None)
 
     def setting(self, subject: str | None, name: str) -> object:
         """The effective value of a setting, or None."""
-        chain = list(self.settings_chain(subject)) or [None]
+        chain = self.settings_chain(subject)
         return next((self.configs[each][name] for each in chain if name in self.configs.get(each, {})), None)
 
     def compatibility(self, subject: str | None, default: str = BACKWARD) -> str:
@@ -333,8 +336,7 @@ class RegistryState:
         return found if isinstance(found, str) else default
 
     def mode(self, subject: str | None) -> str:
-        chain = list(self.settings_chain(subject)) or [None]
-        return next((self.modes[each] for each in chain if each in self.modes), READWRITE)
+        return next((self.modes[each] for each in self.settings_chain(subject) if each in self.modes), READWRITE)
 
     def aliased(self, subject: str) -> str:
         """The subject with aliases resolved."""
@@ -356,7 +358,7 @@ class RegistryState:
 
     def context_records(self, name: str) -> list[LogRecord]:
         """The record of a context that has none yet."""
-        if self.context(name).is_declared or name == DEFAULT_CONTEXT:
+        if self.context(name).is_declared or name in (DEFAULT_CONTEXT, GLOBAL_CONTEXT):
             return []
         key = LogKey(KeyType.CONTEXT, name)
         return [self.record(key, {"tenant": TENANT, "context": name})]

@@ -12,6 +12,8 @@ from millbeck.registry.errors import InvalidSubject
 
 DEFAULT_CONTEXT: Final = "."
 ALL_CONTEXTS: Final = ":*:"
+GLOBAL_CONTEXT: Final = ".__GLOBAL"
+"""The context whose settings and mode apply to all contexts that have none; it has no subjects."""
 _NAME_LENGTH_MAX: Final = 8192
 
 
@@ -51,6 +53,7 @@ def check(subject: str) -> str:
     """Return the qualified name if it can be the name of a subject."""
     context, name = split(subject)
     printable = all(character.isprintable() for character in subject)
-    if not name.strip() or not printable or len(subject) > _NAME_LENGTH_MAX or name in ("__GLOBAL", "__EMPTY"):
+    is_reserved = name in ("__GLOBAL", "__EMPTY") or context == GLOBAL_CONTEXT
+    if not name.strip() or not printable or len(subject) > _NAME_LENGTH_MAX or is_reserved:
         raise InvalidSubject(f"The specified subject '{subject[:200]}' is not a valid subject.")
     return qualify(context, name)

@@ -20,6 +20,7 @@ from millbeck.registry.errors import (
     ContextNotEmpty,
     IdDoesNotMatch,
     IncompatibleSchema,
+    InvalidRuleSet,
     InvalidSubject,
     OperationNotPermitted,
     ReferenceExists,
@@ -34,7 +35,7 @@ from millbeck.registry.errors import (
 from millbeck.registry.log_records import KeyType, LogKey, LogRecord, decode_json, encode_key
 from millbeck.registry.registering import Checked, Register, StateMoved, compared_with, register, stamp
 from millbeck.registry.schema import AVRO, Reference, Schema
-from millbeck.registry.settings import delete_config, delete_mode, set_config, set_mode
+from millbeck.registry.settings import check_rule_set, delete_config, delete_mode, set_config, set_mode
 from millbeck.registry.state import RegistryState, Version
 
 SUBJECTS = ("a", "b", ":.lab:a")
@@ -288,9 +289,10 @@ def test_what_is_referred_to_cannot_be_deleted(registry: Registry) -> None:
             attempt(*arguments, permanent=False)
     registry.write(delete_subject(registry.state, "a", permanent=False))
     registry.write(delete_subject(registry.state, "b", permanent=False))
+    registry.register("a", TEXTS[1], references=(Reference("B", "b", 1),))
     with pytest.raises(ReferenceExists):
         delete_subject(registry.state, "b", permanent=True)
-    registry.write(delete_subject(registry.state, "a", permanent=True))
+    registry.write(delete_subject(registry.state, "a", permanent=False))
     assert registry.write(delete_subject(registry.state, "b", permanent=True)) == [1]
 
 
@@ -318,7 +320,7 @@ def test_import_takes_the_callers_id_and_version(registry: Registry) -> None:
     first = registry.register("a", TEXTS[0], schema_id=40, version=7)
     assert (first.schema_id, first.version) == (40, 7)
     assert registry.register("a", TEXTS[0], schema_id=40, version=7) is registry.state.subjects["a"][7]
-    with pytest.raises(IdDoesNotMatch, match="id 40"):
+    with pytest.raises(OperationNotPermitted, match="id 40"):
         registry.register("a", TEXTS[1], schema_id=40)
     with pytest.raises(IdDoesNotMatch, match="has the id 40"):
         registry.register("a", TEXTS[1], schema_id=41, version=7)
@@ -355,11 +357,51 @@ def test_settings_are_merged_and_removed_by_null(registry: Registry) -> None:
     assert registry.state.compatibility("a") == "NONE"
 
 
-def test_a_deleted_subject_loses_its_settings(registry: Registry) -> None:
+def test_only_a_permanent_delete_removes_the_settings_of_a_subject(registry: Registry) -> None:
     registry.register("a", TEXTS[0])
     registry.write(set_config(registry.state, "a", {"compatibility": "FULL"}))
+    registry.write(set_mode(registry.state, "a", "READWRITE", force=False))
     registry.write(delete_subject(registry.state, "a", permanent=False))
+    assert registry.state.compatibility("a") == "FULL"
+    registry.write(delete_subject(registry.state, "a", permanent=True))
     assert "a" not in registry.state.configs
+    assert "a" not in registry.state.modes
+
+
+def test_a_settings_request_that_changes_nothing_writes_nothing(registry: Registry) -> None:
+    registry.write(set_config(registry.state, "a", {"compatibility": "FULL", "normalize": True}))
+    nothing = set_config(registry.state, "a", {})
+    assert (nothing.answer, nothing.records) == ({"compatibility": "FULL", "normalize": True}, [])
+    assert set_config(registry.state, "a", {"compatibility": "full"}).answer == {"compatibility": "FULL"}
+
+
+def test_the_global_context_applies_to_contexts_without_settings(registry: Registry) -> None:
+    registry.write(set_config(registry.state, ":.__GLOBAL:", {"compatibility": "FULL"}))
+    assert registry.state.compatibility(":.lab:a") == registry.state.compatibility("a") == "FULL"
+    registry.write(set_config(registry.state, None, {"compatibility": "NONE"}))
+    assert (registry.state.compatibility(":.lab:a"), registry.state.compatibility("a")) == ("FULL", "NONE")
+    registry.write(set_config(registry.state, ":.lab:", {"compatibility": "FORWARD"}))
+    assert registry.state.compatibility(":.lab:a") == "FORWARD"
+    registry.write(set_mode(registry.state, ":.__GLOBAL:", "READONLY", force=False))
+    assert registry.state.mode(":.lab:a") == registry.state.mode("a") == "READONLY"
+    assert not registry.state.context(".__GLOBAL").is_declared
+    with pytest.raises(InvalidSubject):
+        registry.register(":.__GLOBAL:a", TEXTS[0])
+
+
+RULES: dict[str, tuple[Any, str]] = {
+    "a kind that does not exist": ({"domainRules": [{"name": "r", "type": "CEL", "kind": "FILTER"}]}, "kind of rule r"),
+    "a mode of other rules": ({"domainRules": [{"name": "r", "type": "CEL", "mode": "UPGRADE"}]}, "WRITEREAD"),
+    "a mode of domain rules": ({"migrationRules": [{"name": "r", "type": "CEL", "mode": "READ"}]}, "UPDOWN"),
+    "no type": ({"encodingRules": [{"name": "r"}]}, "no type"),
+    "two of one name": ({"domainRules": [{"name": "r", "type": "CEL"}, {"name": "r", "type": "CEL"}]}, "two rules"),
+}
+
+
+@pytest.mark.parametrize(("rules", "text"), RULES.values(), ids=RULES.keys())
+def test_rules_are_checked_for_their_form(rules: Any, text: str) -> None:
+    with pytest.raises(InvalidRuleSet, match=text):
+        check_rule_set(rules)
 
 
 def test_metadata_comes_from_default_schema_latest_and_override(registry: Registry) -> None:

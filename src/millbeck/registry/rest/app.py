@@ -40,12 +40,12 @@ SEEN_SECONDS: Final = 1.0
 READY_MAX: Final = 10_000
 _START_LOOK_SECONDS: Final = 0.02
 _JSON: Final = "application/json"
-_ACCEPTED: Final = (
-    CONTENT_TYPE,
-    "application/vnd.schemaregistry+json",
-    _JSON,
-    "application/octet-stream",
-)
+_ANSWERED: Final = (CONTENT_TYPE, "application/vnd.schemaregistry+json", _JSON)
+"""The content types of answers, the preferred one first."""
+_ACCEPTED: Final = (*_ANSWERED, "application/octet-stream")
+_MORE_HEADER: Final = "confluent-accept-unknown-properties"
+"""The header by which clients say that they accept members which earlier releases did not send."""
+_TYPES_MAX: Final = 20
 _BY_ID: Final = b"/schemas/ids/"
 
 
@@ -88,7 +88,7 @@ class RegistryApp:
         path: bytes = scope.get("raw_path") or b""
         if service is None or scope["method"] != "GET" or scope["query_string"] or not path.startswith(_BY_ID):
             return None
-        if any(name == OFFSET_HEADER.encode() for name, _ in scope["headers"]):
+        if not all(_is_usual_header(name, value) for name, value in scope["headers"]):
             return None
         if service.instance.offset != self._ready_offset:
             self._ready.clear()
@@ -108,8 +108,9 @@ class RegistryApp:
                 return own
             call, variables, context = _find(http.method, _path(http))
             route = f"{call.method} {call.path}"
+            media_type = _media_type(http.headers.get("accept", ""))
             answer = await self._answer(http, call, variables, context)
-            response = _response(http, answer)
+            response = _response(media_type, answer)
         except HttpError as error:
             response = _error(error.status, error.status, str(error))
         except RegistryError as error:
@@ -128,14 +129,20 @@ class RegistryApp:
         service = await self._started_service()
         raw_body = await self._body(http) if call.body is not None or http.method == "POST" else b""
         await self._wait_for_offset(http, service)
-        request = Request(service, variables, http.url.query, raw_body, context)
+        accepts_more = http.headers.get(_MORE_HEADER, "").lower() == "true"
+        request = Request(service, variables, http.url.query, raw_body, context, accepts_more)
         try:
             answer = await call.handler(request)
         except NotLeader as error:
             if FORWARDED_HEADER in http.headers:
                 raise UnknownLeader("the leader has changed; try again") from None
             return await self._forward(http, error, raw_body, service)
-        if call.path == "/schemas/ids/{id}" and not http.url.query and service.instance.offset == self._ready_offset:
+        if (
+            call.path == "/schemas/ids/{id}"
+            and not http.url.query
+            and not accepts_more
+            and service.instance.offset == self._ready_offset
+        ):
             if len(self._ready) >= READY_MAX:
                 self._ready.clear()
             self._ready[_path(http).encode()] = encode_json(answer.content)
@@ -232,11 +239,36 @@ def _matches(call: Call, segments: list[str]) -> bool:
     return all(name.startswith("{") or name == each for name, each in zip(call.segments, segments, strict=True))
 
 
-def _response(http: HttpRequest, answer: Response | Answer) -> Response:
+def _is_usual_header(name: bytes, value: bytes) -> bool:
+    """Whether a request with this header gets the same answer as one without headers."""
+    if name == b"accept":
+        return value.lstrip().startswith((CONTENT_TYPE.encode(), b"*/*"))
+    return name not in (OFFSET_HEADER.encode(), _MORE_HEADER.encode())
+
+
+def _media_type(accept: str) -> str:
+    """The content type of the answer to a client that accepts these types; raises `HttpError` if there is none."""
+    ranked: list[tuple[float, int, str]] = []
+    for position, item in enumerate(accept.split(",")[:_TYPES_MAX]):
+        name, *parameters = (part.strip().lower() for part in item.split(";"))
+        weight = next((_weight(each[2:]) for each in parameters if each.startswith("q=")), 1.0)
+        kinds = _ANSWERED if name in ("", "*", "*/*", "application/*") else (name,)
+        ranked += [(-weight, position, each) for each in kinds[:1] if each in _ANSWERED and weight > 0]
+    if not ranked:
+        raise HttpError(406, f"Not Acceptable: accept {CONTENT_TYPE}")
+    return min(ranked)[2]
+
+
+def _weight(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 1.0
+
+
+def _response(media_type: str, answer: Response | Answer) -> Response:
     if isinstance(answer, Response):
         return answer
-    accept = http.headers.get("accept", "")
-    media_type = _JSON if _JSON in accept and "vnd.schemaregistry" not in accept else CONTENT_TYPE
     headers = {} if answer.offset is None else {OFFSET_HEADER: str(answer.offset)}
     if answer.text is not None:
         body = answer.text.encode("utf-8", "replace")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-from millbeck.registry.errors import InvalidSchema, InvalidVersion, UnreadableBody
+from millbeck.registry.errors import InvalidSchema, InvalidVersion, NoSuchPath, UnreadableBody
 from millbeck.registry.log_records import Json, UnreadableRecord
 from millbeck.registry.schema import AVRO, Schema, json_text, references_of
 from millbeck.registry.service import SchemaService
@@ -18,6 +18,7 @@ from millbeck.registry.subjects import DEFAULT_CONTEXT, context_prefix, qualify
 VERSION_MAX: Final = 2**31 - 1
 LATEST: Final = ("latest", "-1")
 _PARAMETERS_MAX: Final = 100
+_DIGITS_MAX: Final = 19
 
 
 @dataclass(slots=True)
@@ -28,6 +29,8 @@ class Request:
     raw_body: bytes = b""
     context: str = DEFAULT_CONTEXT
     """The context of a path that begins with /contexts/."""
+    accepts_more: bool = False
+    """Whether the client accepts members that it may not know: those that are omitted from answers by default."""
     _parameters: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -69,11 +72,11 @@ class Request:
             )
         return int(text)
 
-    def number(self, name: str, text: str | None = None) -> int:
-        """A number in the path, or in ``text``; raises `UnreadableBody` if it is not a number."""
-        found = self.variables[name] if text is None else text
-        if not found.lstrip("-").isdecimal() or not found.isascii() or len(found) > 19:
-            raise UnreadableBody(f"{name} must be a number, not {found[:100]!r}")
+    def path_number(self, name: str) -> int:
+        """A number in the path; raises `NoSuchPath` if it is not a number."""
+        found = self.variables[name]
+        if not _is_number(found):
+            raise NoSuchPath(f"HTTP 404 Not Found: {name} must be a number, not {found[:100]!r}")
         return int(found)
 
     # query
@@ -84,14 +87,20 @@ class Request:
     def texts(self, name: str) -> list[str]:
         return self._parameters.get(name, [])
 
+    def number(self, name: str, default: int) -> int:
+        """A number in the query; raises `UnreadableBody` if it is not a number."""
+        found = self.text(name, str(default))
+        if not _is_number(found):
+            raise UnreadableBody(f"{name} must be a number, not {found[:100]!r}")
+        return int(found)
+
     def flag(self, name: str) -> bool:
         return self.text(name).lower() == "true"
 
     def page(self, items: list[Any]) -> list[Any]:
         """The page of a list that ``offset`` and ``limit`` select."""
-        offset = max(0, self.number("offset", self.text("offset", "0")))
-        limit = self.number("limit", self.text("limit", "-1"))
-        return items[offset:] if limit < 0 else items[offset : offset + limit]
+        offset, limit = max(0, self.number("offset", 0)), self.number("limit", -1)
+        return items[offset:] if limit <= 0 else items[offset : offset + limit]
 
     # body
 
@@ -137,22 +146,29 @@ class Request:
             raise UnreadableBody(f"{name} must be a number")
         return found
 
+    # answers
+
+    def version_members(self, version: Version, text: str | None = None) -> Json:
+        """The members of a version in answers, without those that have their default values."""
+        members: Json = {"subject": version.subject, "version": version.version, "id": version.schema_id}
+        members.update(guid=version.guid, **self._members(version, text))
+        if version.is_deleted:
+            members["deleted"] = True
+        return members
+
+    def schema_members(self, version: Version, text: str | None = None) -> Json:
+        """The members of a schema in answers to requests by id or guid."""
+        return {**self._members(version, text), "guid": version.guid}
+
+    def _members(self, version: Version, text: str | None) -> Json:
+        schema = version.schema if text is None else replace(version.schema, text=text)
+        members = schema.members()
+        return {"schemaType": schema.schema_type, **members} if self.accepts_more else members
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.removeprefix("-").isdecimal() and len(text) <= _DIGITS_MAX
+
 
 def _is_to_latest(reference: Any) -> bool:
     return isinstance(reference, dict) and reference.get("version") == -1
-
-
-def version_members(version: Version, text: str | None = None) -> Json:
-    """The members of a version in answers, without those that have their default values."""
-    schema = version.schema if text is None else replace(version.schema, text=text)
-    members: Json = {"subject": version.subject, "version": version.version, "id": version.schema_id}
-    members.update(guid=version.guid, **schema.members())
-    if version.is_deleted:
-        members["deleted"] = True
-    return members
-
-
-def schema_members(version: Version, text: str | None = None) -> Json:
-    """The members of a schema in answers to requests by id."""
-    schema = version.schema if text is None else replace(version.schema, text=text)
-    return {**schema.members(), "guid": version.guid}

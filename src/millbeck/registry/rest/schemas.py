@@ -7,9 +7,9 @@ from typing import Final
 from millbeck.registry.deleting import delete_context
 from millbeck.registry.errors import SchemaNotFound
 from millbeck.registry.rest.calls import FLAG, NUMBER, TEXT, Answer, Calls
-from millbeck.registry.rest.requests import Request, schema_members, version_members
+from millbeck.registry.rest.requests import Request
 from millbeck.registry.state import Version
-from millbeck.registry.subjects import context_of, normal_context, qualify
+from millbeck.registry.subjects import context_of, normal_context, qualify, split
 
 CALLS: Final = Calls()
 _PAGE: Final = {"offset": NUMBER, "limit": NUMBER}
@@ -47,7 +47,7 @@ async def schemas(request: Request) -> Answer:
     rule_type = request.text("ruleType")
     if rule_type:
         found = [each for each in found if f'"type":"{rule_type}"' in (each.schema.rule_set or "")]
-    return Answer([version_members(each) for each in request.page(found)])
+    return Answer([request.version_members(each) for each in request.page(found)])
 
 
 @CALLS.call(
@@ -58,7 +58,7 @@ async def schemas(request: Request) -> Answer:
 async def schema_by_id(request: Request) -> Answer:
     """The schema with an id."""
     version = _by_id(request)
-    members = schema_members(version, await request.service.text(version, request.text("format")))
+    members = request.schema_members(version, await request.service.text(version, request.text("format")))
     if request.flag("fetchMaxId"):
         members["maxId"] = request.service.state.context(context_of(version.subject)).id_max
     return Answer(members)
@@ -87,7 +87,7 @@ async def versions_of_id(request: Request) -> Answer:
 async def schema_by_guid(request: Request) -> Answer:
     """The schema with a guid."""
     version = _by_guid(request)[0]
-    return Answer(schema_members(version, await request.service.text(version, request.text("format"))))
+    return Answer(request.schema_members(version, await request.service.text(version, request.text("format"))))
 
 
 @CALLS.call("GET", "/schemas/guids/{guid}/ids")
@@ -132,7 +132,7 @@ def _prefix(request: Request, default: str) -> str:
 
 
 def _by_id(request: Request) -> Version:
-    schema_id = request.number("id")
+    schema_id = request.path_number("id")
     found = request.service.state.by_id(_context(request), schema_id)
     if found is None:
         raise SchemaNotFound(f"Schema {schema_id} not found")
@@ -146,10 +146,17 @@ def _context(request: Request) -> str:
 
 
 def _holders(request: Request) -> list[Version]:
-    schema_id = request.number("id")
+    """The versions with the id, of one subject if the parameter ``subject`` names one."""
+    schema_id, subject = request.path_number("id"), request.text("subject")
     _by_id(request)
     holders = request.service.state.context(_context(request)).holders[schema_id].values()
-    return [each for each in holders if request.flag("deleted") or not each.is_deleted]
+    wanted = qualify(request.context, subject) if subject else ""
+    is_subject = bool(wanted) and bool(split(wanted)[1])
+    return [
+        each
+        for each in holders
+        if (request.flag("deleted") or not each.is_deleted) and (each.subject == wanted or not is_subject)
+    ]
 
 
 def _by_guid(request: Request) -> list[Version]:

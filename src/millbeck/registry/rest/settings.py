@@ -32,7 +32,7 @@ async def config(request: Request) -> Answer:
     """The settings of the registry, a context or a subject."""
     state, subject = request.service.state, request.settings_subject
     default: Json = {"compatibilityLevel": request.service.instance.settings.compatibility}
-    if subject is None:
+    if subject is None and not request.flag("defaultToGlobal"):
         return Answer({**default, **state.configs.get(None, {})})
     if request.flag("defaultToGlobal"):
         merged = dict(default)

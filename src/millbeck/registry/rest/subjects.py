@@ -8,7 +8,7 @@ from millbeck.registry.deleting import delete_subject, delete_version
 from millbeck.registry.errors import SchemaNotFound, SubjectNotFound
 from millbeck.registry.log_records import Json
 from millbeck.registry.rest.calls import FLAG, NUMBER, TEXT, Answer, Calls
-from millbeck.registry.rest.requests import Request, version_members
+from millbeck.registry.rest.requests import Request
 from millbeck.registry.subjects import ALL_CONTEXTS, DEFAULT_CONTEXT, context_prefix, qualify
 
 CALLS: Final = Calls()
@@ -48,11 +48,14 @@ async def lookup(request: Request) -> Answer:
     deleted = request.flag("deleted")
     if not request.service.state.versions(request.subject, deleted=deleted):
         raise SubjectNotFound(f"Subject '{request.subject}' not found.")
-    sent = request.schema(request.body())
+    body = request.body()
+    if body.get("schema") == "":
+        raise SchemaNotFound("Schema not found")
+    sent = request.schema(body)
     found = await request.service.lookup(request.subject, sent, normalize=request.flag("normalize"), deleted=deleted)
     if found is None:
         raise SchemaNotFound("Schema not found")
-    return Answer(version_members(found, await request.service.text_for(sent, found, request.text("format"))))
+    return Answer(request.version_members(found, await request.service.text_for(sent, found, request.text("format"))))
 
 
 @CALLS.call("DELETE", "/subjects/{subject}", parameters={"permanent": FLAG}, writes=True)
@@ -65,14 +68,19 @@ async def remove_subject(request: Request) -> Answer:
     return Answer(numbers, offset)
 
 
-@CALLS.call("GET", "/subjects/{subject}/metadata", parameters={"key": TEXT, "value": TEXT, "deleted": FLAG})
+@CALLS.call(
+    "GET", "/subjects/{subject}/metadata", parameters={"key": TEXT, "value": TEXT, "deleted": FLAG, "format": TEXT}
+)
 async def latest_with_metadata(request: Request) -> Answer:
     """The latest version whose metadata has these properties."""
     wanted = dict(zip(request.texts("key"), request.texts("value"), strict=False))
-    found = request.service.state.latest_with(request.subject, wanted, deleted=request.flag("deleted"))
+    subject, deleted = request.subject, request.flag("deleted")
+    if not request.service.state.versions(subject, deleted=deleted):
+        raise SubjectNotFound(f"Subject '{subject}' not found.")
+    found = request.service.state.latest_with(subject, wanted, deleted=deleted)
     if found is None:
         raise SchemaNotFound("Schema not found")
-    return Answer(version_members(found))
+    return Answer(request.version_members(found, await request.service.text(found, request.text("format"))))
 
 
 @CALLS.call(
@@ -104,13 +112,13 @@ async def register(request: Request) -> Answer:
     body = request.body()
     sent = request.schema(body)
     version, offset = await request.service.register(
-        request.own_subject,
+        request.subject,
         sent,
         normalize=request.flag("normalize"),
         schema_id=request.optional_number(body, "id"),
         version=request.optional_number(body, "version"),
     )
-    members = version_members(version, await request.service.text_for(sent, version, request.text("format")))
+    members = request.version_members(version, await request.service.text_for(sent, version, request.text("format")))
     return Answer({name: value for name, value in members.items() if name not in ("subject", "deleted")}, offset)
 
 
@@ -120,7 +128,7 @@ async def register(request: Request) -> Answer:
 async def version(request: Request) -> Answer:
     """One version of a subject."""
     found = request.service.state.version(request.subject, request.version, deleted=request.flag("deleted"))
-    return Answer(version_members(found, await request.service.text(found, request.text("format"))))
+    return Answer(request.version_members(found, await request.service.text(found, request.text("format"))))
 
 
 @CALLS.call("GET", "/subjects/{subject}/versions/{version}/schema", parameters={"format": TEXT, "deleted": FLAG})

@@ -124,7 +124,19 @@ ERRORS: dict[str, tuple[str, str, Any, int, str]] = {
     "no such path": ("GET", "/subject", None, 404, "HTTP 404 Not Found"),
     "no such method": ("PUT", "/subjects", None, 405, "HTTP 405"),
     "associations": ("GET", "/associations/subjects/a", None, 404, "does not support associations"),
-    "an id that is no number": ("GET", "/schemas/ids/x", None, 422, "must be a number"),
+    "an id that is no number": ("GET", "/schemas/ids/x", None, 404, "must be a number"),
+    "a page that is no number": ("GET", "/subjects?limit=x", None, 422, "must be a number"),
+    "settings that are not there": ("DELETE", "/config/a", None, 40401, "no settings of its own"),
+    "a mode that is not there": ("DELETE", "/mode/a", None, 40401, "no mode of its own"),
+    "metadata of no subject": ("GET", "/subjects/x/metadata?key=k&value=v", None, 40401, "Subject 'x' not found."),
+    "a lookup of nothing": ("POST", "/subjects/a", {"schema": ""}, 40403, "Schema not found"),
+    "compatible with no version": (
+        "POST",
+        "/compatibility/subjects/x/versions/1",
+        {"schema": '"int"'},
+        40402,
+        "Version 1 not found.",
+    ),
     "an offset nobody has": ("GET", "/subjects", None, 50002, "has not read offset 1000"),
 }
 
@@ -155,7 +167,9 @@ def test_compatibility_is_answered_with_messages(client: Client) -> None:
         assert not answer["is_compatible"]
         assert "READER_FIELD_MISSING_DEFAULT_VALUE" in answer["messages"][0]
     assert client("POST", "/compatibility/subjects/new/versions", bad).json == {"is_compatible": True}
-    assert client("POST", "/compatibility/subjects/new/versions/latest", bad).json["error_code"] == 40401
+    assert client("POST", "/compatibility/subjects/new/versions/latest", bad).json == {"is_compatible": True}
+    wrong = client("POST", "/compatibility/subjects/new/versions/latest", {"schema": "{"})
+    assert wrong.json["error_code"] == 42201
 
 
 def test_settings_of_subject_context_and_registry(client: Client) -> None:
@@ -227,10 +241,71 @@ def test_a_subject_may_have_a_slash(client: Client) -> None:
     assert client("GET", "/subjects/a%2Fb/versions").json == [1]
 
 
-def test_an_alias_is_read_as_its_subject(client: Client) -> None:
+def test_an_alias_is_its_subject(client: Client) -> None:
     client.register("a", "int")
     client("PUT", "/config/short", {"alias": "a"})
     assert client("GET", "/subjects/short/versions/latest").json["subject"] == "a"
+    assert client.register("short", "long").json["version"] == 2
+    assert client("GET", "/subjects").json == ["a"]
+
+
+def test_a_schema_is_referred_to_until_its_referrer_is_deleted(client: Client) -> None:
+    client.register("customer", record(A_INT, name="Customer"))
+    order = record({"name": "c", "type": "Customer"}, name="Order")
+    client.register("order", order, references=[{"name": "Customer", "subject": "customer", "version": 1}])
+    assert client("DELETE", "/subjects/customer").json["error_code"] == 42206
+    client("DELETE", "/subjects/order")
+    assert client("DELETE", "/subjects/customer").json == [1]
+    assert client("DELETE", "/subjects/customer?permanent=true").json == [1]
+    assert client("GET", "/schemas/ids/2").status == 200
+
+
+def test_new_schemas_are_checked_unless_it_is_switched_off(client: Client) -> None:
+    loose = record({"name": "a", "type": "int", "default": "none"})
+    assert "the default of field" in client.register("a", loose).json["message"]
+    client("PUT", "/config/a", {"validateNewSchemas": False})
+    assert client.register("a", loose).json["version"] == 1
+
+
+def test_holders_of_an_id_in_one_subject(client: Client) -> None:
+    for name in ("a", "b"):
+        client.register(name, "int")
+    assert client("GET", "/schemas/ids/1/subjects?subject=b").json == ["b"]
+    assert client("GET", "/schemas/ids/1/versions?subject=b").json == [{"subject": "b", "version": 1}]
+    assert client("GET", "/schemas/ids/1/subjects?limit=0").json == ["a", "b"]
+
+
+def test_members_unknown_to_old_clients_are_sent_to_those_that_accept_them(client: Client) -> None:
+    client.register("a", "int")
+    more = {"confluent-accept-unknown-properties": "true"}
+    for target in ("/schemas/ids/1", "/subjects/a/versions/1"):
+        assert "schemaType" not in client("GET", target).json
+        assert client("GET", target, headers=more).json["schemaType"] == "AVRO"
+        assert "schemaType" not in client("GET", target).json
+
+
+ACCEPTED = {
+    "*/*": CONTENT_TYPE,
+    "application/*": CONTENT_TYPE,
+    "text/html, image/gif, *; q=.2, */*; q=.2": CONTENT_TYPE,
+    "application/json": "application/json",
+    "application/json; q=0.5, application/vnd.schemaregistry.v1+json": CONTENT_TYPE,
+    "application/vnd.schemaregistry.v2+json; q=0.1, application/vnd.schemaregistry+json; q=0.9": (
+        "application/vnd.schemaregistry+json"
+    ),
+    "application/vnd.schemaregistry.v2+json": None,
+    "text/*": None,
+    "application/json; q=0": None,
+}
+
+
+@pytest.mark.parametrize(("accept", "expected"), ACCEPTED.items(), ids=ACCEPTED.keys())
+def test_the_answer_has_the_type_that_the_client_prefers(client: Client, accept: str, expected: str | None) -> None:
+    client.register("a", "int")
+    for target in ("/subjects", "/schemas/ids/1", "/schemas/ids/1"):
+        answer = client("GET", target, headers={"accept": accept})
+        assert answer.status == (406 if expected is None else 200)
+        assert answer.headers["content-type"] == (expected or CONTENT_TYPE)
 
 
 def test_normalized_schemas_are_one(client: Client) -> None:

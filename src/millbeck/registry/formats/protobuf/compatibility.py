@@ -10,7 +10,7 @@ Pairs of messages are compared once each, from a list of pairs still to compare,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from millbeck.registry.formats.interface import Incompatibility, Roles
@@ -91,11 +91,12 @@ class _Comparison:
 
     def _messages(self, reader: Message, writer: Message) -> Iterator[Incompatibility]:
         path = f"#/{_plain(writer.full_name, self._writer.main.package)}"
+        oneofs = reader.oneofs
         for number, old in writer.fields.items():
             new = reader.fields.get(number)
             where = f"{path}/{number}"
             if new is not None:
-                yield from self._fields(new, old, where)
+                yield from self._fields(new, old, oneofs, where)
             elif old.is_required:
                 yield self._problem(
                     "REQUIRED_FIELD_REMOVED",
@@ -103,7 +104,7 @@ class _Comparison:
                     f"the required field {old.name} is not in the {self._roles.reader} schema; keep it",
                     old.name,
                 )
-            elif old.oneof is not None and old.oneof in reader.oneofs:
+            elif old.oneof is not None and old.oneof in oneofs:
                 yield self._problem(
                     "ONEOF_FIELD_REMOVED",
                     where,
@@ -135,8 +136,16 @@ class _Comparison:
                 new.name,
             )
 
-    def _fields(self, new: Field, old: Field, where: str) -> Iterator[Incompatibility]:
+    def _fields(self, new: Field, old: Field, oneofs: Collection[str], where: str) -> Iterator[Incompatibility]:
         yield from self._kinds(new, old, where)
+        if old.oneof is not None and new.oneof != old.oneof and old.oneof in oneofs:
+            yield self._problem(
+                "ONEOF_FIELD_REMOVED",
+                where,
+                f"the field {new.name} is no longer in the oneof {old.oneof} of the {self._roles.reader} schema; keep "
+                "it there, or remove the whole oneof",
+                old.name,
+            )
         if new.is_required and not old.is_required:
             yield self._problem(
                 "REQUIRED_FIELD_ADDED",
@@ -170,7 +179,7 @@ class _Comparison:
         if not new.type_name or not old.type_name:
             return
         has_entries = self._is_entry(self._reader, new) and self._is_entry(self._writer, old)
-        if not has_entries and self._in_reader(old.type_name) != new.type_name:
+        if not has_entries and not self._have_same_name(new, old):
             yield self._problem(
                 "FIELD_NAMED_TYPE_CHANGED",
                 where,
@@ -180,6 +189,13 @@ class _Comparison:
             )
         elif new.kind in (MESSAGE, GROUP):
             self._pairs.setdefault((new.type_name, old.type_name))
+
+    def _have_same_name(self, new: Field, old: Field) -> bool:
+        """Whether the types of two fields have the same name apart from the package; a type may move to another
+        file."""
+        if self._in_reader(old.type_name) == new.type_name:
+            return True
+        return self._reader.local_name(new.type_name) == self._writer.local_name(old.type_name)
 
     @staticmethod
     def _is_entry(files: ProtoFiles, field: Field) -> bool:

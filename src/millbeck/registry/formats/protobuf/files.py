@@ -103,6 +103,14 @@ class ProtoFiles:
                     extended.fields.setdefault(extension.number, _field(extension, None))
         return found
 
+    def local_name(self, full_name: str) -> str:
+        """The name of a message or enum of these files without the package of its file."""
+        try:
+            package = self.pool.FindMessageTypeByName(full_name).file.package
+        except KeyError:
+            package = self.pool.FindEnumTypeByName(full_name).file.package
+        return full_name.removeprefix(f"{package}.") if package else full_name
+
     @cached_property
     def own_messages(self) -> list[str]:
         """The full names of the messages of the schema's own file, in the order of their declaration."""

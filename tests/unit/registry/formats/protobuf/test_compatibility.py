@@ -8,7 +8,7 @@ pytest.importorskip("google.protobuf")
 
 from millbeck.registry.compatibility import problems_between
 from millbeck.registry.formats.interface import NEW_READS_OLD, Imported, Incompatibility
-from millbeck.registry.formats.protobuf.schema import ProtobufFormat
+from millbeck.registry.formats.protobuf.schema import ProtobufFormat, ProtobufSchema
 
 PROTOBUF = ProtobufFormat()
 
@@ -218,6 +218,12 @@ UNREADABLE = {
         "ONEOF_FIELD_REMOVED",
         "#/M/2",
     ),
+    "one of the fields leaves a oneof": (
+        oneof(A, rest="string b = 2;"),
+        oneof(A, "string b = 2;"),
+        "ONEOF_FIELD_REMOVED",
+        "#/M/2",
+    ),
     "two fields move into a new oneof": (
         oneof(A, "string b = 2;"),
         proto3(f"message M {{ {A} string b = 2; }}"),
@@ -286,6 +292,23 @@ def test_a_message_may_move_to_a_reference() -> None:
     )
     before = PROTOBUF.parse(proto3("package p; message M { O o = 1; } message O { int32 a = 1; }"), ())
     assert moved.problems_reading(before, NEW_READS_OLD) == []
+
+
+def test_a_referenced_message_may_move_to_another_package_and_is_compared_there() -> None:
+    def using(package: str, body: str) -> ProtobufSchema:
+        text = proto3(f'import "{package}.proto"; message M {{ {package}.O o = 1; }}')
+        return PROTOBUF.parse(
+            text, [Imported(f"{package}.proto", proto3(f"package {package}; message O {{ {body} }}"))]
+        )
+
+    before = using("a", "int32 a = 1;")
+    assert using("b", "int32 a = 1;").problems_reading(before, NEW_READS_OLD) == []
+    found = using("b", "string a = 1;").problems_reading(before, NEW_READS_OLD)
+    assert [each.kind for each in found] == ["FIELD_SCALAR_KIND_CHANGED"]
+    inline = PROTOBUF.parse(proto3("message M { O o = 1; } message O { int32 a = 1; }"), ())
+    assert inline.problems_reading(before, NEW_READS_OLD) == []
+    other = PROTOBUF.parse(proto3("message M { P o = 1; } message P { int32 a = 1; }"), ())
+    assert [each.kind for each in other.problems_reading(before, NEW_READS_OLD)] == ["FIELD_NAMED_TYPE_CHANGED"]
 
 
 def test_levels_compare_in_their_directions() -> None:
