@@ -14,10 +14,10 @@ MUTANTS ?=
 CHURN ?=
 
 BENCHES := core full budgets rebalance scale turns cold-reads churn cluster compaction spark tls
-PROOFS := sim sim-mutants guarantees golden interop franz-go fuzz upgrade nemesis pipeline-nemesis topologies
+PROOFS := sim sim-mutants guarantees golden interop franz-go fuzz upgrade nemesis pipeline-nemesis topologies docs
 
 .DEFAULT_GOAL := help
-.PHONY: help $(READY) $(LEAN) run test build java check types ci docs shape clean bench prove $(PROOFS)
+.PHONY: help $(READY) $(LEAN) run test build java check types ci docs shape clean bench prove prove-docs $(filter-out docs,$(PROOFS))
 .PHONY: $(addprefix bench-,$(BENCHES))
 
 help:
@@ -27,7 +27,7 @@ help:
 	@echo "make types              the types with all that make test installs"
 	@echo "make ci                 check, types and test, as CI runs them"
 	@echo "make build              compile the modules of the data path"
-	@echo "make docs               write docs/generated from the declarations"
+	@echo "make docs               write docs/generated from the declarations, and the pages as a site to build/site"
 	@echo "make shape              figures of the tree: sizes, folders, import cycles, the walks of produce and fetch"
 	@echo "make bench WHAT=...     $(BENCHES)"
 	@echo "make prove WHAT=...     $(PROOFS)"
@@ -42,7 +42,7 @@ bench: $(if $(WHAT),bench-$(WHAT),bench-core bench-compaction bench-spark bench-
 # What is too long or too heavy for make test, each a target of its own.
 prove:
 	@test -n '$(WHAT)' || { echo "say which: make prove WHAT=sim, one of: $(PROOFS)"; exit 2; }
-	@$(MAKE) --no-print-directory $(WHAT)
+	@$(MAKE) --no-print-directory $(patsubst docs,prove-docs,$(WHAT))
 
 # .venv with the package and its tools; what is there already is not installed again.
 $(READY):
@@ -92,8 +92,16 @@ ci: check types test
 golden: $(READY)
 	MILLBECK_REWRITE_GOLDEN=1 $(BIN)/python -m pytest -q tests/golden
 
-docs: $(LEAN)
+# The generated pages, and then the site; a link that leads nowhere is an error.
+docs:
+	@$(PYTHON) -m tools.environment docs
 	$(BIN)/python -m tools.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+	@echo "the site: build/site/index.html"
+
+# Does what the pages say: every console and Python block that does not say why not.
+prove-docs: $(READY) java
+	$(BIN)/python -m pytest -q -n 0 tests/docs -m 'long or not long'
 
 shape: $(READY)
 	@$(BIN)/python -m tools.shape

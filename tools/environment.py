@@ -2,11 +2,12 @@
 
 python3 -m tools.environment check   # what `make check` needs: linters and the type checker, neither Spark nor clients
 python3 -m tools.environment demo    # what `make run` needs: Spark, and a Java for it
+python3 -m tools.environment docs    # what `make docs` needs: mkdocs
 python3 -m tools.environment dev     # what `make test` and `make types` need: both, and other Kafka clients
 
 Runs from the root of the tree, with any Python 3.11 or later, without a package installed. What was asked of pip is
-remembered in a stamp (``.venv/.check``, ``.demo``, ``.ready``), so that a second run takes no time and a pull installs
-only what it changed.
+remembered in a stamp (``.venv/.check``, ``.demo``, ``.docs``, ``.ready``), so that a second run takes no time and a pull
+installs only what it changed.
 """
 
 from __future__ import annotations
@@ -43,9 +44,10 @@ class Purpose:
 PURPOSES = {
     "check": Purpose("check", ".check", installed_mb=120, downloaded_mb=35, peak_mb=300),
     "demo": Purpose("spark", ".demo", installed_mb=850, downloaded_mb=560, peak_mb=2700, needs_java=True),
+    "docs": Purpose("docs", ".docs", installed_mb=110, downloaded_mb=30, peak_mb=250),
     "dev": Purpose("dev", ".ready", installed_mb=1050, downloaded_mb=620, peak_mb=2900),
 }
-INCLUDED_IN = {"check": ("check", "dev"), "demo": ("demo", "dev"), "dev": ("dev",)}
+INCLUDED_IN = {"check": ("check", "dev"), "demo": ("demo", "dev"), "docs": ("docs",), "dev": ("dev",)}
 """The purposes whose packages contain those of the first."""
 
 
@@ -96,7 +98,7 @@ def set_up(name: str) -> None:
         _get_java(steps)
     _stamp(name).write_text(digest(name, (ROOT / "pyproject.toml").read_bytes()))
     print(f"ready after {duration(steps.seconds)}: {ENVIRONMENT.name} holds {megabytes(size_below([ENVIRONMENT]))}")
-    print("millbeck is installed in editable form and runs its Python files; `make build` compiles the data path")
+    print("millbeck runs its Python files from here; `make build` compiles the data path")
 
 
 def digest(name: str, project: bytes) -> str:

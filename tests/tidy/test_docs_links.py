@@ -172,3 +172,10 @@ def _instance_attributes(node: ast.ClassDef) -> list[list[str]]:
 def test_every_decision_has_a_number_of_its_own(root: Path) -> None:
     numbers = [path.name[:4] for path in (root / "docs" / "adr").glob("[0-9]*.md")]
     assert len(numbers) == len(set(numbers)), sorted(numbers)
+
+
+def test_every_page_is_in_the_navigation_of_the_site(root: Path) -> None:
+    text = (root / "mkdocs.yml").read_text(encoding="utf-8")
+    named = re.findall(r": ([\w/-]+\.md)$", text, re.MULTILINE)
+    pages = {path.relative_to(root / "docs").as_posix() for path in (root / "docs").rglob("*.md")}
+    assert sorted(named) == sorted(page for page in pages if not re.match(r"adr/0", page))
