@@ -12,7 +12,7 @@ import pytest
 from tests.docs.pages import CONSOLE, PAGES, ROOT, all_blocks, blocks_of
 from tests.docs.walkthrough import Walkthrough, starts_a_node
 
-READ_FIRST = ("README.md",)
+READ_FIRST = ("README.md", "docs/client.md", "docs/client-patterns.md")
 TESTED_ELSEWHERE = {
     "docs/testing.md": "tests/unit/testing/test_page.py: its settings are those of a whole session",
     "docs/security.md": "tests/e2e/test_security_page.py: its commands need users and certificates",
