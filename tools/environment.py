@@ -6,8 +6,8 @@ python3 -m tools.environment docs    # what `make docs` needs: mkdocs
 python3 -m tools.environment dev     # what `make test` and `make types` need: both, and other Kafka clients
 
 Runs from the root of the tree, with any Python 3.11 or later, without a package installed. What was asked of pip is
-remembered in a stamp (``.venv/.check``, ``.demo``, ``.docs``, ``.ready``), so that a second run takes no time and a pull
-installs only what it changed.
+remembered in a stamp (``.venv/.check``, ``.demo``, ``.docs``, ``.ready``), so that a second run takes no time and a
+pull installs only what it changed.
 """
 
 from __future__ import annotations
