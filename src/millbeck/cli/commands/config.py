@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from millbeck.cli.commands.config_changes import changes_of, parse_settings
 from millbeck.cli.commands.topic import raise_failures
 from millbeck.cli.completed_types import BROKER, FILE, GROUP, TOPIC
+from millbeck.cli.config_changes import changes_of, parse_settings
 from millbeck.cli.connection_options import Target, file_problem, run_admin, target_options
 from millbeck.cli.output import TABLE, output_option, show, show_table
 from millbeck.cli.verbs import SubcommandGroup, kafka_tool

@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from millbeck.cli.completed_types import FILE
 from millbeck.cli.connection_options import Target, run_admin, target_options
 from millbeck.cli.sizes import ByteSizeType
-from millbeck.cli.topics.directory_moves import DIRECTORY_RATE, move_logs, print_replica_directories
+from millbeck.cli.topics.directory_moves import move_logs, print_replica_directories
+from millbeck.cli.topics.moves import copy_progress, ids_text, progress, proposal, wait_until_moved
 from millbeck.cli.topics.partition_files import assignment_text, read_assignment, read_directories, read_topics
+from millbeck.cli.topics.throttles import limit_directory_moves, remove_throttles, set_throttles
 from millbeck.cli.verbs import SubcommandGroup, kafka_tool
 from millbeck.kernel.ids import TopicPartition
 
 if TYPE_CHECKING:
     from millbeck.client.admin import Admin
-    from millbeck.client.admin.results import ConfigChange, ConfigResource, Reassignment, TopicDescription
-
-RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-REPLICAS: Final = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
-
-WAIT_SECONDS: Final = 0.5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyProgress:
-    """Bytes copied to the added replicas, and bytes to copy in all."""
-
-    done_bytes: int
-    total_bytes: int
-
-    def __str__(self) -> str:
-        share = 100 * self.done_bytes // self.total_bytes if self.total_bytes else 100
-        return f"{self.done_bytes / 1e6:.1f} of {self.total_bytes / 1e6:.1f} MB copied ({share} %)"
-
+    from millbeck.client.admin.results import TopicDescription
 
 _file_option = click.option(
     "--reassignment-json-file",
@@ -170,9 +153,9 @@ def execute(
             click.echo("Current partition replica assignment (save this to move back)")
             click.echo(assignment_text(before))
         if throttle is not None:
-            await _throttle(admin, current, wanted, throttle)
+            await set_throttles(admin, current, wanted, throttle)
         if directory_throttle is not None:
-            await _bound(admin, sorted({broker for broker, _ in places}), (DIRECTORY_RATE,), directory_throttle)
+            await limit_directory_moves(admin, sorted({broker for broker, _ in places}), directory_throttle)
         outcomes = await admin.alter_reassignments(wanted)
         if kafka_tool() is not None:
             from millbeck.cli.kafka_tools.reassignments import started_text
@@ -222,7 +205,7 @@ def verify(path: str, preserve_throttles: bool, wait: bool, target: Target) -> N
             click.echo(f"{partition.topic}-{partition.partition}: {shown}")
         are_placed = await print_replica_directories(admin, places) if places else True
         if not moving and are_placed and not preserve_throttles:
-            await _unthrottle(admin, names)
+            await remove_throttles(admin, names)
             if kafka_tool() is None:
                 click.echo("no partition is moving; the throttles were removed")
             else:
@@ -253,8 +236,8 @@ def list_moves(target: Target) -> None:
             return
         for partition, move in sorted(moving.items()):
             click.echo(
-                f"{partition.topic}-{partition.partition}: replicas {_ids(move.replicas)}, adding {_ids(move.adding)}, "
-                f"removing {_ids(move.removing)}"
+                f"{partition.topic}-{partition.partition}: replicas {ids_text(move.replicas)}, "
+                f"adding {ids_text(move.adding)}, removing {ids_text(move.removing)}"
             )
         if not moving:
             click.echo("no partition is moving")
@@ -283,7 +266,7 @@ def cancel(path: str, preserve_throttles: bool, target: Target) -> None:
         if not moving:
             click.echo("no partition is moving")
         if not preserve_throttles:
-            await _unthrottle(admin, list(dict.fromkeys(partition.topic for partition in wanted)))
+            await remove_throttles(admin, list(dict.fromkeys(partition.topic for partition in wanted)))
         _raise(outcomes.failed)
 
     run_admin(target, work)
@@ -295,153 +278,6 @@ def current_assignment(topics: Mapping[str, TopicDescription]) -> dict[TopicPart
         for name, topic in topics.items()
         for partition in topic.partitions
     }
-
-
-def proposal(
-    current: Mapping[TopicPartition, Sequence[int]], racks: Mapping[int, str | None]
-) -> dict[TopicPartition, tuple[int, ...]]:
-    """Propose as many replicas as before: leaders round robin, and racks without a replica first."""
-    brokers = sorted(racks)
-    proposed: dict[TopicPartition, tuple[int, ...]] = {}
-    for turn, partition in enumerate(sorted(current)):
-        count = len(current[partition])
-        if count > len(brokers):
-            raise click.ClickException(
-                f"{partition.topic}-{partition.partition} has {count} replicas, and --broker-list names {len(brokers)}"
-            )
-        first = turn % len(brokers)
-        # Shift the followers by one more broker each round, so that leaders do not always have the same followers.
-        shift = turn // len(brokers)
-        rest = [*brokers[first + 1 :], *brokers[:first]]
-        rest = rest[shift % len(rest) :] + rest[: shift % len(rest)] if rest else rest
-        chosen = [brokers[first]]
-        while len(chosen) < count:
-            used = [racks[broker] for broker in chosen if racks[broker] is not None]
-            left = [broker for broker in rest if broker not in chosen]
-            chosen.append(next((broker for broker in left if racks[broker] not in used), left[0]))
-        proposed[partition] = tuple(chosen)
-    return proposed
-
-
-def progress(
-    partition: TopicPartition,
-    wanted: Sequence[int],
-    current: Mapping[TopicPartition, Sequence[int]],
-    moving: Mapping[TopicPartition, Reassignment],
-    copy: CopyProgress | None = None,
-) -> str:
-    if partition in moving:
-        how_much = "" if copy is None else f", {copy}"
-        return f"still moving, adding {_ids(moving[partition].adding)}{how_much}"
-    if partition not in current:
-        return "no such partition"
-    if tuple(current[partition]) == tuple(wanted):
-        return "done"
-    return f"not moving: it has replicas {_ids(current[partition])} instead of {_ids(wanted)}"
-
-
-async def copy_progress(
-    admin: Admin, moving: Mapping[TopicPartition, Reassignment]
-) -> dict[TopicPartition, CopyProgress]:
-    """Bytes copied to the replicas being added, by log size; brokers that do not answer count as 0 bytes."""
-    found = (await admin.describe_log_dirs()).succeeded
-    sizes = {
-        (broker, replica.partition): replica.size_bytes
-        for broker, directories in found.items()
-        for directory in directories
-        for replica in directory.replicas
-        if not replica.is_future
-    }
-    return {partition: copy_of(partition, move, sizes) for partition, move in moving.items()}
-
-
-def copy_of(
-    partition: TopicPartition, move: Reassignment, sizes: Mapping[tuple[int, TopicPartition], int]
-) -> CopyProgress:
-    whole = max((sizes.get((broker, partition), 0) for broker in move.replicas), default=0)
-    there = [min(sizes.get((broker, partition), 0), whole) for broker in move.adding]
-    return CopyProgress(done_bytes=sum(there), total_bytes=whole * len(there))
-
-
-def sum_of(copies: Iterable[CopyProgress]) -> CopyProgress:
-    each = list(copies)
-    return CopyProgress(
-        done_bytes=sum(one.done_bytes for one in each), total_bytes=sum(one.total_bytes for one in each)
-    )
-
-
-async def wait_until_moved(admin: Admin, partitions: Sequence[TopicPartition]) -> None:
-    import asyncio
-
-    from millbeck.cli.progress import progress as shown_while
-
-    left, sofar = 0, CopyProgress(done_bytes=0, total_bytes=0)
-    async with shown_while(lambda seconds: f"{left} of {len(partitions)} partitions still moving, {sofar}"):
-        while moving := await admin.list_reassignments(partitions):
-            left, sofar = len(moving), sum_of((await copy_progress(admin, moving)).values())
-            await asyncio.sleep(WAIT_SECONDS)
-
-
-async def _throttle(
-    admin: Admin,
-    current: Mapping[TopicPartition, Sequence[int]],
-    wanted: Mapping[TopicPartition, Sequence[int]],
-    bytes_per_second: int,
-) -> None:
-    """Set throttles: on the current replicas as leaders, and on the added ones as followers."""
-    from millbeck.client.admin.results import ConfigChange, ConfigResource, ResourceType
-
-    changes: dict[ConfigResource, list[ConfigChange]] = {}
-    brokers: dict[int, None] = {}
-    by_topic: dict[str, tuple[list[str], list[str]]] = {}
-    for partition, replicas in sorted(wanted.items()):
-        leaders, followers = by_topic.setdefault(partition.topic, ([], []))
-        before = current[partition]
-        leaders += [f"{partition.partition}:{broker}" for broker in before]
-        followers += [f"{partition.partition}:{broker}" for broker in replicas if broker not in before]
-        brokers |= dict.fromkeys([*before, *replicas])
-    for name, lists in by_topic.items():
-        changes[ConfigResource(ResourceType.TOPIC, name)] = [
-            ConfigChange(name=setting, value=",".join(texts)) for setting, texts in zip(REPLICAS, lists, strict=True)
-        ]
-    for broker in sorted(brokers):
-        changes[ConfigResource(ResourceType.BROKER, str(broker))] = [
-            ConfigChange(name=setting, value=str(bytes_per_second)) for setting in RATES
-        ]
-    await _change(admin, changes)
-
-
-async def _change(admin: Admin, changes: Mapping[ConfigResource, Sequence[ConfigChange]]) -> None:
-    """Alter settings. A broker that is down does not fail the command; its throttle is then not set."""
-    from millbeck.client.admin.results import ResourceType
-
-    outcomes = await admin.incremental_alter_configs(changes)
-    alive = [str(node.node_id) for node in (await admin.describe_cluster()).nodes] if outcomes.failed else []
-    for resource, error in outcomes.failed.items():
-        if resource.type is not ResourceType.BROKER or resource.name in alive:
-            raise error
-        click.echo(f"broker {resource.name} is down, its throttle was not changed: {error}", err=True)
-
-
-async def _unthrottle(admin: Admin, topics: Sequence[str]) -> None:
-    from millbeck.client.admin.results import ConfigChange, ConfigOperation, ConfigResource, ResourceType
-
-    def gone(settings: Sequence[str]) -> list[ConfigChange]:
-        return [ConfigChange(name=setting, operation=ConfigOperation.DELETE) for setting in settings]
-
-    nodes = (await admin.describe_cluster(include_fenced_brokers=True)).nodes
-    rates = (*RATES, DIRECTORY_RATE)
-    changes = {ConfigResource(ResourceType.TOPIC, name): gone(REPLICAS) for name in topics}
-    changes |= {ConfigResource(ResourceType.BROKER, str(node.node_id)): gone(rates) for node in nodes}
-    await _change(admin, changes)
-
-
-async def _bound(admin: Admin, brokers: Sequence[int], settings: Sequence[str], bytes_per_second: int) -> None:
-    from millbeck.client.admin.results import ConfigChange, ConfigResource, ResourceType
-
-    changes = [ConfigChange(name=setting, value=str(bytes_per_second)) for setting in settings]
-    resources = {ConfigResource(ResourceType.BROKER, str(broker)): changes for broker in brokers}
-    await _change(admin, resources)
 
 
 async def _described(admin: Admin, names: Sequence[str]) -> dict[str, TopicDescription]:
@@ -457,10 +293,6 @@ def _brokers(text: str) -> list[int]:
     if not all(part.isascii() and part.isdigit() for part in parts) or len(set(parts)) != len(parts):
         raise click.UsageError(f"--broker-list: {text!r} is not a list of different broker ids")
     return [int(part) for part in parts]
-
-
-def _ids(replicas: Sequence[int]) -> str:
-    return ",".join(map(str, replicas)) or "none"
 
 
 def _raise(failed: Mapping[TopicPartition, Exception]) -> None:

@@ -302,7 +302,7 @@ def alter(
         raise click.UsageError("nothing to change: give --partitions, --config or --delete-config", ctx)
 
     async def work(admin: Admin) -> None:
-        from millbeck.cli.commands.config_changes import changes_of
+        from millbeck.cli.config_changes import changes_of
         from millbeck.client.admin.results import ConfigResource, NewPartitions, ResourceType
 
         chosen = matching(await admin.list_topics(), asked, missing_is_fine=if_exists)

@@ -7,8 +7,8 @@ from typing import Final
 
 import click
 
-from millbeck.cli.commands.up_control import kill, start, status, stop
 from millbeck.cli.completed_types import BROKER_SETTING, FILE
+from millbeck.cli.nodes.up_control import kill, start, status, stop
 from millbeck.cli.verbs import Command
 
 DEFAULT_DATA: Final = ".millbeck"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.cli.commands.reassign import CopyProgress, copy_of, progress, proposal, sum_of
+from millbeck.cli.topics.moves import CopyProgress, copy_of, progress, proposal, sum_of
 from millbeck.client.admin.results import Reassignment
 from millbeck.kernel.ids import TopicPartition
 

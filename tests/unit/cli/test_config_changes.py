@@ -3,7 +3,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from millbeck.cli.commands.config_changes import changes_of, parse_settings
+from millbeck.cli.config_changes import changes_of, parse_settings
 from millbeck.client.admin.results import ConfigChange, ConfigOperation
 
 CASES = {
