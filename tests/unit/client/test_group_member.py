@@ -12,7 +12,7 @@ from millbeck.client import GroupMember
 from millbeck.client.group_member import MemberAssignment
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InconsistentGroupProtocol, InvalidConfig
-from tests.unit.client.producer.test_transactions import HERE, in_world
+from tests.unit.client.one_node import HERE, in_world
 
 SETTINGS: dict[str, Any] = {**HERE, "group.id": "workers", "session.timeout.ms": 6000, "heartbeat.interval.ms": 200}
 
