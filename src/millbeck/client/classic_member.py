@@ -84,6 +84,8 @@ class ClassicMember(Generic[R]):
         self.needs_join = False
         self.is_lost = False
         """The group has removed this member, so its partitions are lost; set until the owner has handled that."""
+        self.on_beaten: Callable[[], None] = lambda: None
+        """Called after each heartbeat that was answered."""
         self.failure: ApiError | None = None
         """The fatal error that ended the membership."""
         self.idle = IdleCheck(config.rebalance_timeout_ms)
@@ -238,6 +240,7 @@ class ClassicMember(Generic[R]):
             try:
                 await self._beat_once()
                 heard_s = self._loop.time()
+                self.on_beaten()
             except RebalanceInProgress:
                 heard_s = self._loop.time()
                 self.request_join("the group is rebalancing")

@@ -26,6 +26,10 @@ from millbeck.client.errors import (
     UnsupportedByBroker,
 )
 from millbeck.client.metadata import BrokerMetadata, Metadata, TopicView
+from millbeck.client.metrics.connections import ConnectionMetrics
+from millbeck.client.metrics.registry import ClientMetrics
+from millbeck.client.metrics.reporters import close_all, reporters_named
+from millbeck.client.metrics.sampled import Window
 from millbeck.client.outages import Outage, Outages
 from millbeck.client.retry import Deadline, retrying
 from millbeck.kernel.environment import Environment
@@ -66,7 +70,9 @@ class Cluster:
         *,
         in_flight_max: int = 5,
         creates_topics: bool = False,
+        kind: str = "client",
     ) -> None:
+        """``kind`` names the metrics: producer, consumer, consumer-share or admin-client."""
         self.environment = environment
         self.config = config
         self.metadata = Metadata()
@@ -105,6 +111,16 @@ class Cluster:
         self._informed_s = self._loop.time()
         """The time at which metadata last arrived."""
         self._is_closed = False
+        window = Window(config.metrics_sample_window_ms / 1000, config.metrics_num_samples)
+        self.metrics = ClientMetrics(kind, config.client_id, self._loop.time, window)
+        self._traffic = ConnectionMetrics(self.metrics, lambda: len(self._connections), self._node_at)
+        self.metrics.gauge(f"{kind}-metrics", "metadata-age", lambda now_s: now_s - self._informed_s)
+        self._reporters = reporters_named(config.metric_reporters)
+        for reporter in self._reporters:
+            reporter.start(self.metrics)
+
+    def _node_at(self, address: Address) -> int | None:
+        return next((broker.node_id for broker in self.metadata.brokers.values() if broker.address == address), None)
 
     # tasks
 
@@ -125,6 +141,8 @@ class Cluster:
 
     async def close(self) -> None:
         """Cancel all tasks and close all connections, and wait until they have ended."""
+        if not self._is_closed:
+            close_all(self._reporters)
         self._is_closed = True
         tasks = list(self._tasks)
         for task in tasks:
@@ -220,6 +238,8 @@ class Cluster:
             known = [*self._bootstrap, *(broker.address for broker in self.metadata.brokers.values())]
             self._outages.reached(address, known)
             self._connections[key] = connection
+            self._traffic.created.add(1, self._loop.time())
+            self._traffic.forget({*known, *(other for other, _ in self._connections)})
             connection.on_closed(lambda _: self._lost(key, connection))
             connection.on_writable = self._announce_connection
             return connection
@@ -242,7 +262,13 @@ class Cluster:
     async def _reach(self, address: Address, failures: int) -> Connection:
         timeout_s = self._connect_timeout_s(failures)
         try:
-            return await Connection.open(self.environment.network, address, self._settings, timeout_s=timeout_s)
+            return await Connection.open(
+                self.environment.network,
+                address,
+                self._settings,
+                timeout_s=timeout_s,
+                meter=self._traffic.of(address),
+            )
         except ConnectFailed as error:
             hint = self._advertised_by(address)
             if not hint:
@@ -260,6 +286,7 @@ class Cluster:
             callback()
 
     def _lost(self, key: _Key, connection: Connection) -> None:
+        self._traffic.closed.add(1, self._loop.time())
         if self._connections.get(key) is connection:
             del self._connections[key]
 
@@ -275,6 +302,11 @@ class Cluster:
             if asked is not None:
                 found.append(Outage(address=address, since_s=asked[1], reason=f"no answer to {asked[0]}"))
         return min((each for each in found if each is not None), key=lambda each: each.since_s, default=None)
+
+    @property
+    def in_flight_count(self) -> int:
+        """The unanswered requests of all connections."""
+        return sum(connection.in_flight_count for connection in self._connections.values())
 
     def close_idle_connections(self) -> None:
         limit_ms = self.config.connections_max_idle_ms

@@ -164,6 +164,33 @@ class ClientConfig(ClientOauthOptions):
         scope=CLIENT,
         doc="Idle connections are closed after this time; -1: never.",
     )
+    metrics_num_samples = option(
+        "metrics.num.samples",
+        INT,
+        2,
+        valid=at_least(1),
+        scope=CLIENT,
+        importance=Importance.LOW,
+        doc="The number of samples that rates, averages and maxima of metrics are computed from.",
+    )
+    metrics_sample_window_ms = option(
+        "metrics.sample.window.ms",
+        LONG,
+        30_000,
+        valid=at_least(1),
+        scope=CLIENT,
+        importance=Importance.LOW,
+        doc="The length of a sample of metrics.",
+    )
+    metric_reporters = option(
+        "metric.reporters",
+        LIST,
+        (),
+        scope=CLIENT,
+        importance=Importance.LOW,
+        doc="Metrics reporters: entry points in the group millbeck.metric_reporters, or module:class. "
+        "The name of Kafka's JmxReporter has no effect.",
+    )
     security_protocol = option(
         "security.protocol",
         STRING,

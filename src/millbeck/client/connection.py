@@ -30,6 +30,7 @@ from millbeck.client.addresses import Address
 from millbeck.client.apis import call_of
 from millbeck.client.diagnosis import stranger
 from millbeck.client.errors import ConnectFailed, ConnectionClosed, Disconnected, ProtocolViolation, RequestTimeout
+from millbeck.client.metrics.connections import NodeMeter
 from millbeck.client.protocol import ConnectionCore, InFlightRequest, Outcome
 from millbeck.client.versions import NodeVersions, VersionNegotiation, identification
 from millbeck.kernel.environment import Network
@@ -65,9 +66,10 @@ class ConnectionSettings:
 class Connection(asyncio.Protocol):
     """A connection to one broker. Create it with `open`, which also negotiates the API versions."""
 
-    def __init__(self, address: Address, settings: ConnectionSettings) -> None:
+    def __init__(self, address: Address, settings: ConnectionSettings, meter: NodeMeter | None = None) -> None:
         self.address = address
         self.settings = settings
+        self._meter = meter
         self.versions: NodeVersions | None = None
         self.throttled_until_s = 0.0
         """Loop time until which the broker throttles this connection (throttle_time_ms)."""
@@ -94,7 +96,12 @@ class Connection(asyncio.Protocol):
 
     @staticmethod
     async def open(
-        network: Network, address: Address, settings: ConnectionSettings, *, timeout_s: float | None = None
+        network: Network,
+        address: Address,
+        settings: ConnectionSettings,
+        *,
+        timeout_s: float | None = None,
+        meter: NodeMeter | None = None,
     ) -> Connection:
         """Connect, negotiate versions and authenticate; raises `ConnectFailed`, or the broker's error."""
         limit_s = settings.connect_timeout_s if timeout_s is None else timeout_s
@@ -102,7 +109,7 @@ class Connection(asyncio.Protocol):
 
         def make() -> Connection:
             nonlocal connection
-            connection = Connection(address, settings)
+            connection = Connection(address, settings, meter)
             return connection
 
         try:
@@ -380,6 +387,10 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
+        meter = self._meter
+        now_s = self._loop.time()
+        if meter is not None:
+            meter.received(len(data), now_s)
         if not self._has_received:
             self._has_received = True
             words = stranger(data)
@@ -390,7 +401,9 @@ class Connection(asyncio.Protocol):
             for exchange, outcome in self._core.receive(data):
                 throttle_time_ms = getattr(outcome, "throttle_time_ms", 0)
                 if throttle_time_ms > 0:
-                    self.throttled_until_s = self._loop.time() + throttle_time_ms / 1000
+                    self.throttled_until_s = now_s + throttle_time_ms / 1000
+                if meter is not None:
+                    meter.answered(exchange.asked_s, now_s)
                 exchange.on_reply(outcome)
                 self._has_served = self.versions is not None
                 if self._waiters:
@@ -417,6 +430,8 @@ class Connection(asyncio.Protocol):
 
     def _write(self, frame: bytes) -> None:
         assert self._transport is not None
+        if self._meter is not None:
+            self._meter.sent(len(frame), self._loop.time())
         self._transport.write(frame)
 
     def _end(self, reason: ApiError) -> None:

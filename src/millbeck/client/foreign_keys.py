@@ -107,10 +107,7 @@ ASKS_FOR_NOTHING: Final[dict[str, tuple[str, ...]]] = {
     "enable.metrics.push": ("false",),
     "enable.partition.eof": ("false",),
     "enable.random.seed": ("true",),
-    "metric.reporters": ("", "org.apache.kafka.common.metrics.JmxReporter"),
-    "metrics.num.samples": ("2",),
     "metrics.recording.level": ("INFO",),
-    "metrics.sample.window.ms": ("30000",),
     "receive.buffer.bytes": ("-1",),
     "security.providers": ("",),
     "send.buffer.bytes": ("-1",),
@@ -123,13 +120,13 @@ ASKS_FOR_NOTHING: Final[dict[str, tuple[str, ...]]] = {
 REASONS: Final[dict[str, str]] = {
     "client.dns.lookup": "all addresses of a name are tried; there is no canonical lookup",
     "config.providers": "values are not looked up elsewhere: give the values themselves",
-    "enable.metrics.push": "this client keeps no metrics that it could push to brokers",
+    "enable.metrics.push": "this client does not push its metrics to brokers: read them with metrics()",
     "metadata.max.idle.ms": "topics stay in the metadata until the client is closed",
-    "metric.reporters": "this client keeps no metrics",
+    "metrics.recording.level": "there are no metrics of the levels DEBUG and TRACE",
     "receive.buffer.bytes": "sockets have the system's buffer sizes",
     "send.buffer.bytes": "sockets have the system's buffer sizes",
     "enable.partition.eof": "compare position() with end_offsets() instead",
-    "statistics.interval.ms": "this client keeps no statistics",
+    "statistics.interval.ms": "there is no callback with statistics: read metrics()",
 }
 """The reason why a setting is not available, or the alternative."""
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Self
 from millbeck.client.cluster import Cluster
 from millbeck.client.config import ClientConfig, Value
 from millbeck.client.lifecycle import LoopBound, merged
+from millbeck.client.metrics.registry import MetricName
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.ids import TopicPartition, Uuid
 
@@ -74,7 +75,7 @@ class Admin(LoopBound):
         self.config = settings if isinstance(settings, AdminConfig) else AdminConfig.parse(merged(settings, named))
 
     def _start(self) -> None:
-        self._cluster = Cluster(self.environment, self.config)
+        self._cluster = Cluster(self.environment, self.config, kind="admin-client")
 
     @property
     def cluster(self) -> Cluster:
@@ -93,6 +94,10 @@ class Admin(LoopBound):
     async def close(self) -> None:
         if self.is_started:
             await self.cluster.close()
+
+    def metrics(self) -> dict[MetricName, float]:
+        """The values of all metrics now, under the names of Kafka's Java clients."""
+        return self.cluster.metrics.read()
 
     # topics
 

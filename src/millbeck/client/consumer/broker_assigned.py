@@ -71,6 +71,8 @@ class ConsumerMembership:
         """The member epoch, which is sent in offset commits."""
         self.needs_join = False
         self.is_lost = False
+        self.on_beaten: Callable[[], None] = lambda: None
+        """Called after each heartbeat that was answered."""
         self.failure: ApiError | None = None
         self.idle = IdleCheck(config.max_poll_interval_ms)
         self._cluster = cluster
@@ -148,6 +150,7 @@ class ConsumerMembership:
             try:
                 await self._beat_once()
                 failures, heard_s = 0, self._loop.time()
+                self.on_beaten()
             except (FencedMemberEpoch, UnknownMemberId) as error:
                 log.info("group %s: %s", self.group_id, error)
                 self._lose()

@@ -35,6 +35,7 @@ from millbeck.client.consumer.decoding import ConsumerInterceptor, RecordDecoder
 from millbeck.client.consumer.fetcher import Fetcher
 from millbeck.client.consumer.listener import Callbacks, Partitions, RebalanceCallback, RebalanceListener, call
 from millbeck.client.consumer.membership import ClassicGroupMembership, JoinResult
+from millbeck.client.consumer.metrics import ConsumerMetrics
 from millbeck.client.consumer.offset_finder import EARLIEST, LATEST, Committed, OffsetFetcher
 from millbeck.client.consumer.ordered_commits import CommitCallback, OrderedCommits
 from millbeck.client.consumer.positions import FetchState, SubscriptionState, TopicPartitionState
@@ -42,6 +43,7 @@ from millbeck.client.consumer.record_run import RecordRun
 from millbeck.client.errors import ClientClosed, DeserializationFailed, PartitionUnavailable, RequestTimeout
 from millbeck.client.lifecycle import LoopBound, merged
 from millbeck.client.metadata import TopicView
+from millbeck.client.metrics.registry import MetricName
 from millbeck.client.retry import Deadline
 from millbeck.client.serialization import Deserializer
 from millbeck.kernel.environment import Environment
@@ -119,7 +121,10 @@ class Consumer(LoopBound, Generic[K, V]):
 
     def _start(self) -> None:
         config = self.config
-        self._cluster = Cluster(self.environment, config, creates_topics=config.allow_auto_create_topics)
+        self._cluster = Cluster(
+            self.environment, config, creates_topics=config.allow_auto_create_topics, kind="consumer"
+        )
+        self._metrics = ConsumerMetrics(self._cluster.metrics, self._positions, reads_committed=config.reads_committed)
         self._commit_due_s = self._loop.time() + config.auto_commit_interval_ms / 1000
         self._commits = OrderedCommits(self._cluster.spawn)
         self._finder = OffsetFetcher(
@@ -137,6 +142,7 @@ class Consumer(LoopBound, Generic[K, V]):
             on_arrival=self._changed.set,
             on_error=self._report,
             on_out_of_range=self._out_of_range,
+            metrics=self._metrics,
         )
         self._cluster.on_update.append(self._match_pattern)
         self._cluster.start_upkeep()
@@ -236,6 +242,7 @@ class Consumer(LoopBound, Generic[K, V]):
         if self._membership is None:
             self._membership = self._new_membership()
             self._membership.idle.record_at_hand = self._record_at_hand
+            self._membership.on_beaten = lambda: self._metrics.beaten(self._loop.time())
         self._membership.request_join("the subscription changed")
         self._match_pattern()
         self.cluster.request_refresh()
@@ -354,7 +361,7 @@ class Consumer(LoopBound, Generic[K, V]):
     def lag(self, partition: TopicPartition) -> int | None:
         """The number of offsets between the position and the partition's end as of the last fetch; None if unknown."""
         state = self._state(partition)
-        end = state.last_stable_offset if self.config.reads_committed else state.high_watermark
+        end = state.end_offset(reads_committed=self.config.reads_committed)
         return None if end < 0 or not state.has_position else max(0, end - self._consumed_offset(state))
 
     async def offsets_for_times(
@@ -401,6 +408,10 @@ class Consumer(LoopBound, Generic[K, V]):
     async def topic(self, name: str, *, timeout_s: float | None = None) -> TopicView:
         """A topic's partitions and their leaders."""
         return await self.cluster.topic(name, timeout_s=self._timeout_s(timeout_s))
+
+    def metrics(self) -> dict[MetricName, float]:
+        """The values of all metrics now, under the names of Kafka's Java clients."""
+        return self.cluster.metrics.read()
 
     # records
 
@@ -458,6 +469,7 @@ class Consumer(LoopBound, Generic[K, V]):
         self._is_polling = True
         try:
             deadline = Deadline(timeout_s)
+            self._metrics.polled(self._loop.time())
             self._commit_when_due()
             while not self._is_closing:
                 await self._follow_group()
@@ -507,8 +519,13 @@ class Consumer(LoopBound, Generic[K, V]):
             raise
 
     def _taken(self, state: TopicPartitionState, count_max: int) -> list[Record]:
+        buffered_bytes = state.buffered_bytes
         try:
-            return state.take(count_max)
+            records = state.take(count_max)
+            self._metrics.consumed(
+                state.partition.topic, len(records), buffered_bytes - state.buffered_bytes, self._loop.time()
+            )
+            return records
         except ApiError as error:
             raise type(error)(f"{state.partition} at offset {state.position}: {error}") from error
 
@@ -605,6 +622,7 @@ class Consumer(LoopBound, Generic[K, V]):
                 await self._revoke(self._positions.partitions)
             elif self.config.enable_auto_commit and self.assignment:
                 await self._commit_before_revocation()
+            self._metrics.rebalance_began(self._loop.time())
             membership.begin_join(self._topics, self._positions.partitions)
         joined = membership.take_joined()
         if joined is not None:
@@ -621,6 +639,7 @@ class Consumer(LoopBound, Generic[K, V]):
             membership.request_join("partitions were revoked")
         self._set_partitions(assigned)
         membership.owns(assigned)
+        self._metrics.rebalanced(self._loop.time())
         await call(self._listener.on_assigned(added))
 
     async def _revoke(self, partitions: Partitions) -> None:
@@ -705,8 +724,10 @@ class Consumer(LoopBound, Generic[K, V]):
     async def _commit(self, offsets: Mapping[TopicPartition, CommittedOffset], timeout_s: float) -> None:
         if not offsets:
             return
+        asked_s = self._loop.time()
         try:
             await commits.commit(self.cluster, self._group_id(), self._committer, offsets, timeout_s=timeout_s)
+            self._metrics.committed(asked_s, self._loop.time())
             self._decoder.committed(offsets)
         except ApiError as error:
             if self._membership is not None:

@@ -16,6 +16,7 @@ from millbeck.client.cluster import FETCH, Cluster
 from millbeck.client.consumer.config import ConsumerConfig
 from millbeck.client.consumer.fetch_session import FetchSession, FetchTarget
 from millbeck.client.consumer.fetched import CompletedFetch
+from millbeck.client.consumer.metrics import ConsumerMetrics
 from millbeck.client.consumer.positions import SubscriptionState, TopicPartitionState
 from millbeck.client.errors import UnsupportedByBroker
 from millbeck.client.retry import Deadline
@@ -58,6 +59,7 @@ class Fetcher:
         on_arrival: Callable[[], None],
         on_error: Callable[[ApiError], None],
         on_out_of_range: Callable[[TopicPartitionState, int], None],
+        metrics: ConsumerMetrics,
     ) -> None:
         self._cluster = cluster
         self._config = config
@@ -65,6 +67,7 @@ class Fetcher:
         self._on_arrival = on_arrival
         self._on_error = on_error
         self._on_out_of_range = on_out_of_range
+        self._metrics = metrics
         self._loops: dict[int, asyncio.Task[None]] = {}
         self._wakers: dict[int, asyncio.Event] = {}
         cluster.on_update.append(self.wake)
@@ -181,6 +184,7 @@ class Fetcher:
             forgotten_topics_data=plan.forgotten,
             rack_id=config.client_rack,
         )
+        asked_s = asyncio.get_running_loop().time()
         response = await connection.request(
             request,
             FetchResponse,
@@ -193,7 +197,20 @@ class Fetcher:
         if response.error_code:
             raise from_code(response.error_code)
         session.answered(response.session_id)
+        self._count(response, asked_s)
         return self._accept(response, asked)
+
+    def _count(self, response: FetchResponse, asked_s: float) -> None:
+        now_s = asyncio.get_running_loop().time()
+        metadata = self._cluster.metadata
+        sizes: dict[str, int] = {}
+        for topic in response.responses:
+            size_bytes = sum(len(found.records) for found in topic.partitions if found.records)
+            if size_bytes:
+                sizes[topic.topic or metadata.topic_name(topic.topic_id) or ""] = size_bytes
+        self._metrics.fetched(sizes, asked_s, now_s)
+        if response.throttle_time_ms > 0:
+            self._metrics.fetch_throttle_time.add(response.throttle_time_ms, now_s)
 
     def _accept(self, response: FetchResponse, asked: AuthorizedResource) -> bool:
         metadata = self._cluster.metadata

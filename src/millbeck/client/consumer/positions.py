@@ -75,6 +75,10 @@ class TopicPartitionState:
     def has_position(self) -> bool:
         return self.position >= 0
 
+    def end_offset(self, *, reads_committed: bool) -> int:
+        """The end of what a consumer may read, as of the last fetch; -1 if unknown."""
+        return self.last_stable_offset if reads_committed else self.high_watermark
+
     @property
     def is_fetchable(self) -> bool:
         return self.has_position and self.waits_for is FetchState.NOTHING and not self.is_paused

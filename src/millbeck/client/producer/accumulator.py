@@ -63,6 +63,11 @@ class RecordAccumulator:
         return self._used_bytes
 
     @property
+    def waiter_count(self) -> int:
+        """The callers that wait for memory."""
+        return len(self._waiters)
+
+    @property
     def is_exhausted(self) -> bool:
         """Whether a caller waits for memory: then batches are sent before they are full."""
         return bool(self._waiters)

@@ -40,6 +40,7 @@ from millbeck.client.consumer.commits import CommittedOffset, Committer
 from millbeck.client.errors import BufferFull, ClientClosed, RequestTimeout, TransactionAborted
 from millbeck.client.lifecycle import LoopBound, merged
 from millbeck.client.metadata import TopicView
+from millbeck.client.metrics.registry import MetricName
 from millbeck.client.producer.accumulator import RecordAccumulator, record_size_max
 from millbeck.client.producer.batch import RecordFuture, RecordMetadata
 from millbeck.client.producer.config import ProducerConfig
@@ -103,7 +104,9 @@ class Producer(LoopBound, Generic[K, V]):
 
     def _start(self) -> None:
         config = self.config
-        self._cluster = Cluster(self.environment, config, in_flight_max=config.max_in_flight, creates_topics=True)
+        self._cluster = Cluster(
+            self.environment, config, in_flight_max=config.max_in_flight, creates_topics=True, kind="producer"
+        )
         self._clock = self.environment.clock
         self._sender = Sender(self._cluster, self._accumulator, config)
         self._partitioner = self._given_partitioner or config.partitioner(self.environment.randomness, self._sender)
@@ -200,6 +203,7 @@ class Producer(LoopBound, Generic[K, V]):
         size_bytes = self._checked_size(record)
         if not self._accumulator.try_reserve(size_bytes):
             self._sender.wake()
+            self._sender.metrics.exhausted.add(1, self._loop.time())
             raise BufferFull(f"buffer.memory ({self.config.buffer_memory} bytes) is full")
         future: RecordFuture = self._new_future()
         view = self._cluster.metadata.topics.get(record.topic)
@@ -291,6 +295,10 @@ class Producer(LoopBound, Generic[K, V]):
         )
         if is_news:
             self._sender.wake()
+
+    def metrics(self) -> dict[MetricName, float]:
+        """The values of all metrics now, under the names of Kafka's Java clients."""
+        return self.cluster.metrics.read()
 
     @property
     def buffered_bytes(self) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections.abc import Callable
 from typing import Final
 
 from millbeck.client.cluster import Cluster
@@ -19,6 +20,7 @@ from millbeck.client.errors import ClientClosed, ConnectFailed, DeliveryTimeout
 from millbeck.client.producer.accumulator import RecordAccumulator
 from millbeck.client.producer.batch import ProducerBatch, ProducerIdentity
 from millbeck.client.producer.config import ProducerConfig
+from millbeck.client.producer.metrics import ProducerMetrics
 from millbeck.client.producer.partition_queue import PartitionQueue
 from millbeck.client.producer.transactions import Stage, Transactions
 from millbeck.client.retry import Deadline
@@ -73,11 +75,24 @@ class Sender:
             assert accumulator.identities is not None
             self.transactions = Transactions(cluster, accumulator.identities, config, self.wake)
         self._acks = config.required_acks
+        self.metrics = ProducerMetrics(cluster.metrics)
+        self._add_gauges()
         self._stuck_since_s: dict[int, float] = {}
         """Brokers that accept no batches although some are due, with the time since when."""
         self._delivery_timeout_s = config.delivery_timeout_ms / 1000
         cluster.on_update.append(self.wake)
         cluster.on_connected.append(self.wake)
+
+    def _add_gauges(self) -> None:
+        accumulator, limit = self._accumulator, self._config.buffer_memory
+        gauges: dict[str, Callable[[float], float]] = {
+            "buffer-total-bytes": lambda now_s: limit,
+            "buffer-available-bytes": lambda now_s: limit - accumulator.used_bytes,
+            "waiting-threads": lambda now_s: accumulator.waiter_count,
+            "requests-in-flight": lambda now_s: self._cluster.in_flight_count,
+        }
+        for name, read in gauges.items():
+            self._cluster.metrics.gauge("producer-metrics", name, read)
 
     def wake(self) -> None:
         """Run `_pump` in this iteration of the event loop."""
@@ -192,6 +207,7 @@ class Sender:
                 f"delivery.timeout.ms ({self._config.delivery_timeout_ms}){reason}"
             )
             self._lost(late)
+            self.metrics.failed(batch, now_s)
             batch.fail(late)
             # A batch in flight stays queued until its response shows whether its sequence was used.
             if batch not in queue.in_flight:
@@ -288,6 +304,7 @@ class Sender:
         metadata = self._cluster.metadata
         topics: dict[str, TopicProduceData] = {}
         has_ids = True
+        sizes: list[int] = []
         for batch in batches:
             topic, number = batch.partition
             entry = topics.get(topic)
@@ -295,7 +312,10 @@ class Sender:
                 topic_id = metadata.topic_id(topic)
                 has_ids = has_ids and topic_id != ZERO_UUID
                 entry = topics[topic] = TopicProduceData(name=topic, topic_id=topic_id)
-            entry.partition_data.append(PartitionProduceData(index=number, records=batch.encode()))
+            records = batch.encode()
+            sizes.append(len(records))
+            entry.partition_data.append(PartitionProduceData(index=number, records=records))
+        self.metrics.requested(batches, sizes, self._loop.time())
         request = ProduceRequest(
             transactional_id=self._config.transactional_id,
             acks=self._acks,
@@ -334,6 +354,8 @@ class Sender:
                 self._failed(batch, outcome)
         else:
             self._learn_leaders(outcome)
+            if outcome.throttle_time_ms > 0:
+                self.metrics.throttle_time.add(outcome.throttle_time_ms, self._loop.time())
             found = self._by_partition(outcome)
             for batch in batches:
                 result = found.get(batch.partition)
@@ -381,17 +403,21 @@ class Sender:
             return
         if isinstance(error, MessageTooLarge) and batch.record_count > 1:
             parts = batch.halves(self._accumulator.codec, self._accumulator.level)
+            self.metrics.splits.add(1, self._loop.time())
             queue.replace(batch, parts)
             return
         if self._retries(queue, batch, error):
             if _is_about_leadership(error):
                 self._cluster.request_refresh()
             batch.last_error = error.with_traceback(None)
-            batch.not_before_s = self._loop.time() + self._cluster.backoff.delay_s(batch.attempts)
+            now_s = self._loop.time()
+            batch.not_before_s = now_s + self._cluster.backoff.delay_s(batch.attempts)
+            self.metrics.retried(batch, now_s)
             queue.put_back(batch)
             return
         queue.dropped(batch, is_refused=is_refused)
         self._lost(error)
+        self.metrics.failed(batch, self._loop.time())
         batch.fail(error)
         self._accumulator.settled(batch)
 

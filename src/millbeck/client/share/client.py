@@ -26,6 +26,7 @@ from millbeck.client.config import Value
 from millbeck.client.consumer.decoding import ConsumerInterceptor, RecordDecoder
 from millbeck.client.errors import ClientClosed, DeserializationFailed
 from millbeck.client.lifecycle import LoopBound, merged
+from millbeck.client.metrics.registry import MetricName
 from millbeck.client.retry import Deadline
 from millbeck.client.serialization import Deserializer
 from millbeck.client.share.config import ShareConsumerConfig
@@ -105,7 +106,7 @@ class ShareConsumer(LoopBound, Generic[K, V]):
     def _start(self) -> None:
         group_id = self.config.group_id
         assert group_id is not None
-        self._cluster = Cluster(self.environment, self.config)
+        self._cluster = Cluster(self.environment, self.config, kind="consumer-share")
         self._membership = ShareMembership(self._cluster, group_id, self.config.client_rack, self._wake_up)
         if self._topics:
             self._subscribed()
@@ -123,6 +124,10 @@ class ShareConsumer(LoopBound, Generic[K, V]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    def metrics(self) -> dict[MetricName, float]:
+        """The values of all metrics now, under the names of Kafka's Java clients."""
+        return self.cluster.metrics.read()
 
     @property
     def member_id(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Self
 from millbeck.client.admin import Admin as AsyncAdmin
 from millbeck.client.admin.client import AdminConfig
 from millbeck.client.config import Value
+from millbeck.client.metrics.registry import MetricName
 from millbeck.client.sync.background import Background
 from millbeck.kernel.environment import Environment
 
@@ -47,6 +48,9 @@ class Admin(Background):
             return self._call(lambda: method(self._admin, *arguments, **options))
 
         return call
+
+    def metrics(self) -> dict[MetricName, float]:
+        return self._call_plain(self._admin.metrics)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *(name for name in dir(AsyncAdmin) if not name.startswith("_"))})

@@ -14,6 +14,7 @@ from millbeck.client.consumer.client import GroupMetadata
 from millbeck.client.consumer.decoding import ConsumerInterceptor
 from millbeck.client.consumer.listener import Callbacks, Partitions, RebalanceCallback, RebalanceListener
 from millbeck.client.consumer.ordered_commits import CommitCallback
+from millbeck.client.metrics.registry import MetricName
 from millbeck.client.serialization import Deserializer
 from millbeck.client.sync.background import Background
 from millbeck.host.loop_thread import Caller
@@ -212,6 +213,9 @@ class Consumer(Background, Generic[K, V]):
 
     def enforce_rebalance(self, reason: str = "the program asked for it") -> None:
         self._call_plain(lambda: self._consumer.enforce_rebalance(reason))
+
+    def metrics(self) -> dict[MetricName, float]:
+        return self._call_plain(self._consumer.metrics)
 
     def close(self, timeout_s: float = 30.0, *, leaves_group: bool | None = None) -> None:
         """Commit if auto-commit is enabled, leave the group, and stop the thread."""

@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, Self
 from millbeck.client.config import Value
 from millbeck.client.consumer.commits import CommittedOffset, Committer
 from millbeck.client.errors import BufferFull, ClientClosed
+from millbeck.client.metrics.registry import MetricName
 from millbeck.client.producer import Producer as AsyncProducer
 from millbeck.client.producer import ProducerConfig, RecordMetadata
 from millbeck.client.producer.accumulator import KEPT_OVERHEAD
@@ -234,6 +235,9 @@ class Producer(Background, Generic[K, V]):
             await transaction.__aexit__(None, None, None)
 
         self._call(end)
+
+    def metrics(self) -> dict[MetricName, float]:
+        return self._call_plain(self._producer.metrics)
 
     def close(self, timeout_s: float | None = None) -> None:
         """Send remaining records, for up to ``timeout_s``; those not acknowledged by then fail."""

@@ -8,6 +8,7 @@ from typing import Any, Generic, Self
 
 from millbeck.client.config import Value
 from millbeck.client.consumer.decoding import ConsumerInterceptor
+from millbeck.client.metrics.registry import MetricName
 from millbeck.client.serialization import Deserializer
 from millbeck.client.share import AcknowledgeType, AcquiredRecord, ShareConsumerConfig
 from millbeck.client.share import ShareConsumer as AsyncShareConsumer
@@ -65,6 +66,9 @@ class ShareConsumer(Background, Generic[K, V]):
     def commit(self, *, timeout_s: float = 30.0) -> Outcomes:
         """Send acknowledgements and wait for the results; each partition's error, None for success."""
         return self._call(lambda: self._consumer.commit(timeout_s=timeout_s))
+
+    def metrics(self) -> dict[MetricName, float]:
+        return self._call_plain(self._consumer.metrics)
 
     def close(self) -> None:
         """Accept (implicit mode) or release (explicit mode) pending records, and leave the group."""
