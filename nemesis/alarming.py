@@ -121,6 +121,19 @@ def _without_second_disk(run: Run, member: NemesisNode) -> Iterator[None]:
 
 
 @contextmanager
+def _with_second_disk_full(run: Run, member: NemesisNode) -> Iterator[None]:
+    """Only the second one: the first has the metadata log too, without which a node ends."""
+    disk = member.host.second_disk
+    member.host.fill_disk(disk)
+    run.report(f"filled the second disk of {member.host.name}")
+    try:
+        yield
+        member.check_alive()
+    finally:
+        member.host.empty_disk_again(disk)
+
+
+@contextmanager
 def _busy(run: Run, member: NemesisNode) -> Iterator[None]:
     """More requests than it can answer."""
     clients = Clients(f"{member.host.address}:{CLIENT_PORT}", run.directory)
@@ -233,6 +246,12 @@ def _broken_disk(run: Run, bench: Bench) -> None:
         own.list_topics(timeout=30)
 
 
+def _full_disk(run: Run, bench: Bench) -> None:
+    victim = run.pick(run.cluster.brokers)
+    with bench.signal("DiskFull", factor=10) as driven, _with_second_disk_full(run, victim):
+        driven.fired()
+
+
 def _stuck_fetcher(run: Run, bench: Bench) -> None:
     victim = run.pick(run.cluster.brokers)
     with bench.signal("FetcherStuck", factor=10) as driven, _defective(run, [victim], "fetchers-drop-answers"):
@@ -258,6 +277,7 @@ DRIVES = {
     "MetadataErrors": _contradiction,
     "NodeDown": _node_down,
     "LogDirectoryOffline": _broken_disk,
+    "DiskFull": _full_disk,
     "FetcherStuck": _stuck_fetcher,
     "CleanerDead": _dead_cleaner,
 }

@@ -23,6 +23,7 @@ NOBODY = "02:00:00:00:00:01"
 _EXT4_IOC_SHUTDOWN = 0x8004587D
 _WITHOUT_FLUSHING_THE_JOURNAL = 2
 _COMMAND_TIMEOUT_S = 60
+_FILLER = "filler"
 _FILLING_STEP_BYTES = 1 << 20
 _BLOCK_BYTES = 4096
 
@@ -146,9 +147,9 @@ class Host:
         _make_image(self.second_image, self.second_image.stat().st_size)
         run("mount", "-o", "loop", str(self.second_image), str(self.second_disk))
 
-    def fill_disk(self) -> None:
-        """Take all space, to the last block."""
-        with (self.disk / "filler").open("wb") as filler:
+    def fill_disk(self, disk: Path | None = None) -> None:
+        """Take all space of the disk, or of the second one, to the last block."""
+        with ((disk or self.disk) / _FILLER).open("wb") as filler:
             taken, step = 0, _FILLING_STEP_BYTES
             while step >= _BLOCK_BYTES:
                 try:
@@ -159,8 +160,8 @@ class Host:
                         raise
                     step //= 2
 
-    def empty_disk_again(self) -> None:
-        (self.disk / "filler").unlink(missing_ok=True)
+    def empty_disk_again(self, disk: Path | None = None) -> None:
+        ((disk or self.disk) / _FILLER).unlink(missing_ok=True)
 
     def remove(self) -> None:
         for disk in (self.disk, self.second_disk):

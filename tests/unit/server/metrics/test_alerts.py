@@ -11,6 +11,7 @@ from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import RequestTimedOut
 from millbeck.metadata.records import MetadataRecord, PartitionChangeRecord
 from millbeck.server.node import Node
+from millbeck.storage.room import ROOM_BYTES
 from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -129,14 +130,17 @@ def test_without_an_active_controller_nodes_are_behind_as_well() -> None:
     BrokerHarness().run(scenario, limit_s=10_000)
 
 
-def test_a_disk_that_fills_is_warned_of_before_it_is_full() -> None:
+def test_a_disk_that_fills_is_warned_of_and_one_that_is_full_wakes_somebody_up() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         disk, scraper = house.machine.disk, of_house(house)
         before = disk.faults.capacity_bytes
-        disk.faults.capacity_bytes = disk.used_bytes * 10 // 8
+        disk.faults.capacity_bytes = disk.used_bytes + ROOM_BYTES + 65_536
         assert scraper.look() == []
-        await asyncio.sleep(15)
+        await asyncio.sleep(90)
+        assert scraper.look() == []
+        disk.faults.capacity_bytes = disk.used_bytes + ROOM_BYTES - 65_536
+        assert 59 < await scraper.until("DiskFull", 120) < 76
         disk.faults.capacity_bytes = disk.used_bytes * 100 // 91
         assert 299 < await scraper.until("DiskFilling", 400) < 316
         assert await produce(client, b"x") == 0
