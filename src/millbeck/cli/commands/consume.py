@@ -277,9 +277,7 @@ async def _output_of(consumer: Consumer, wanted: ConsumeRequest, shower: Shower)
     loop = asyncio.get_running_loop()
     left = wanted.count_max
     last_s = loop.time()
-    ends = None
-    if wanted.stops_at_end and not wanted.is_member:
-        ends = await consumer.end_offsets(consumer.assignment)
+    ends: dict[TopicPartition, int] | None = None if wanted.is_member else {}
     while left is None or left > 0:
         if wanted.stops_at_end and await _is_at_end(consumer, ends):
             return
@@ -300,11 +298,20 @@ async def _output_of(consumer: Consumer, wanted: ConsumeRequest, shower: Shower)
 
 
 async def _is_at_end(consumer: Consumer, ends: dict[TopicPartition, int] | None) -> bool:
-    """Whether all end offsets are reached: those taken at the start, or in a group (``ends`` None) the current ones."""
+    """Whether all end offsets are reached: those taken at the start, or in a group (``ends`` None) the current ones.
+
+    ``ends`` is filled here. Partitions without a leader come last, so that all records of the others are printed before
+    the lookup fails.
+    """
     if ends is None:
         assignment = consumer.assignment
         return bool(assignment) and all(consumer.lag(partition) == 0 for partition in assignment)
-    for partition, end in ends.items():
-        if await consumer.position(partition) < end:
-            return False
-    return True
+    while True:
+        for partition, end in ends.items():
+            if await consumer.position(partition) < end:
+                return False
+        unknown = [partition for partition in consumer.assignment if partition not in ends]
+        if not unknown:
+            return True
+        leaderless = consumer.partitions_without_leader()
+        ends |= await consumer.end_offsets([each for each in unknown if each not in leaderless] or unknown)

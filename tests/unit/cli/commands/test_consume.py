@@ -10,7 +10,11 @@ from millbeck.cli.commands import consume
 from millbeck.cli.commands.consume import ConsumeRequest
 from millbeck.cli.connection_options import Target
 from millbeck.cli.outage_messages import LEADERLESS_SECONDS
+from millbeck.cli.records.record_format import kcat_formatter
 from millbeck.cli.records.start_positions import Start
+from millbeck.client.errors import PartitionUnavailable
+from millbeck.records import batch
+from millbeck.records.record import Record
 from tests.unit.client.fake_cluster import FakeCluster, simulate
 
 USAGE = {
@@ -31,16 +35,18 @@ def test_usage(fails: Callable[..., str], arguments: tuple[str, ...], message: s
     assert message in fails(*arguments)
 
 
-def wanted(group: str | None, partitions: tuple[int, ...] = ()) -> ConsumeRequest:
+def wanted(
+    group: str | None, partitions: tuple[int, ...] = (), *, start: Start = Start(), stops_at_end: bool = False
+) -> ConsumeRequest:
     return ConsumeRequest(
         topics=("a",),
         include=None,
         partitions=partitions,
-        start=Start(),
+        start=start,
         group=group,
         count_max=None,
         idle_ms_max=None,
-        stops_at_end=False,
+        stops_at_end=stops_at_end,
     )
 
 
@@ -67,6 +73,36 @@ def test_a_partition_without_a_leader_is_named_while_the_others_are_read(
             assert capsys.readouterr().err == ""
             await reading
         assert capsys.readouterr().err.startswith("millbeck: no leader, so records are not read for now: a-0;")
+
+    simulate(scenario)
+
+
+def test_until_the_end_of_all_partitions_those_with_a_leader_are_read_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def reachable(*_: object) -> None: ...
+
+    monkeypatch.setattr(consume, "check_reachable", reachable)
+    printed: list[bytes] = []
+
+    async def read(cluster: FakeCluster) -> None:
+        target = Target(bootstrap=cluster.bootstrap)
+        asked = wanted(None, start=Start(is_beginning=True), stops_at_end=True)
+        shower = kcat_formatter("%p:%s ", null=b"")
+        async with consume._consumer(cluster.environment, target.client_settings(), target, asked) as consumer:
+            async for shown, _ in consume._output_of(consumer, asked, shower):
+                printed.append(shown)
+
+    async def scenario(cluster: FakeCluster) -> None:
+        first, second = cluster.add_topic("a", 2)
+        first.append(batch.build([Record(-1, 1, None, b"x")]))
+        second.append(batch.build([Record(-1, 1, None, b"1"), Record(-1, 1, None, b"2")]))
+        first.leader_id = -1
+        with pytest.raises(PartitionUnavailable, match="a-0"):
+            await read(cluster)
+        assert b"".join(printed) == b"1:1 1:2 "
+        printed.clear()
+        first.leader_id = 1
+        await read(cluster)
+        assert sorted(b"".join(printed).split()) == [b"0:x", b"1:1", b"1:2"]
 
     simulate(scenario)
 
