@@ -57,6 +57,11 @@ def test_a_prepared_transaction_outlives_producer_and_node_until_it_is_decided(n
     millbeck(node, "txn", "terminate", "--transactional-id", "payments")
     committed = millbeck(node, "consume", "paid", "--from-beginning", "--exit", "--isolation-level", "read_committed")
     assert committed.split() == ["one"]
+    # A mistyped id is not created.
+    mistyped = CliRunner().invoke(cli, ["txn", "terminate", "payment", "-b", node.bootstrap], prog_name="millbeck")
+    assert (mistyped.exit_code, "TRANSACTIONAL_ID_NOT_FOUND" in mistyped.output) == (1, True)
+    listed = json.loads(millbeck(node, "txn", "list", "--output", "json"))
+    assert [each["transactional_id"] for each in listed] == ["payments"]
 
 
 def test_what_a_share_group_rejects_is_shown_with_its_dead_letters(node: Broker) -> None:

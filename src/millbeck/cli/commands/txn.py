@@ -264,8 +264,13 @@ def terminate(ctx: click.Context, name: str | None, named: str | None, target: T
     transactional_id = one_name(ctx, name, named, "transactional id")
 
     async def work(admin: Admin) -> None:
-        from millbeck.client.admin.transactions import force_terminate_transaction
+        from millbeck.client.admin.transactions import describe_transactions, force_terminate_transaction
+        from millbeck.kernel.errors import TransactionalIdNotFound
 
+        # The request that terminates would create a mistyped id.
+        described = await describe_transactions(admin.cluster, [transactional_id])
+        if isinstance(error := described.failed.get(transactional_id), TransactionalIdNotFound):
+            raise error
         await force_terminate_transaction(admin.cluster, transactional_id)
 
     run_admin(target, work)
