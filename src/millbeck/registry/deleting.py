@@ -42,7 +42,7 @@ def delete_version(state: RegistryState, subject: str, number: int | None, *, pe
     if not permanent:
         if version.is_deleted:
             raise VersionSoftDeleted(
-                f"Subject '{subject}' Version {number} was soft deleted.Set permanent=true to delete permanently"
+                f"Subject '{subject}' Version {number} was soft deleted. Set permanent=true to delete permanently"
             )
         _check_unreferenced(state, [version])
         return Decision(number, [*_other_forms(state, version), _value(version)])

@@ -20,6 +20,19 @@ from millbeck.registry.log_records import Json
 
 PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_RESERVED: Final = (
+    "type",
+    "name",
+    "namespace",
+    "doc",
+    "aliases",
+    "fields",
+    "items",
+    "symbols",
+    "size",
+    "values",
+)
+"""Members that are never properties; a type drops those that it does not have, as in Avro's Java library."""
 _ORDERS: Final = ("ascending", "descending", "ignore")
 _INT: Final = range(-(2**31), 2**31)
 _LONG: Final = range(-(2**63), 2**63)
@@ -195,12 +208,12 @@ class _Parser:
                 return self._fixed(node, namespace, path)
             case "array":
                 items = self.parse(_member(node, "items", path), namespace, f"{path}/items", depth + 1)
-                return Array(items, _others(node, "type", "items"))
+                return Array(items, _others(node, *_RESERVED))
             case "map":
                 values = self.parse(_member(node, "values", path), namespace, f"{path}/values", depth + 1)
-                return Map(values, _others(node, "type", "values"))
+                return Map(values, _others(node, *_RESERVED))
         if kind in PRIMITIVES:
-            return Primitive(kind, _others(node, "type"))
+            return Primitive(kind, _others(node, *_RESERVED))
         return self._named(kind, namespace, path)
 
     def _count(self, path: str) -> None:
@@ -236,6 +249,10 @@ class _Parser:
             branches.append(branch)
         return Union(branches)
 
+    def _is_name(self, name: str) -> bool:
+        """Whether this can be a name; earlier releases of Avro did not check names."""
+        return bool(_NAME.match(name) if self.is_new else name)
+
     def _define(self, made: Record | EnumType | Fixed, path: str) -> None:
         if made.name in self.names or made.name in PRIMITIVES:
             raise _invalid(path, f'"{made.name}" is defined twice')
@@ -252,7 +269,7 @@ class _Parser:
         if len(name) > self._limits.name_length_max:
             raise SchemaTooLarge(f"a name has {len(name)} characters, the limit is {self._limits.name_length_max}")
         parts = name.split(".") if not name.startswith(".") else name[1:].split(".")
-        if not all(_NAME.match(part) for part in parts):
+        if self.is_new and not all(_NAME.match(part) for part in parts):
             raise _invalid(path, f'"{name[:200]}" is not a name: names have letters, digits and _')
         name = ".".join(parts)
         space = name.rpartition(".")[0]
@@ -264,7 +281,7 @@ class _Parser:
 
     def _record(self, node: Json, namespace: str, path: str, depth: int) -> Record:
         name, aliases, doc = self._head(node, namespace, path)
-        others = _others(node, "type", "name", "namespace", "aliases", "doc", "fields")
+        others = _others(node, *_RESERVED)
         record = Record(name, node["type"], aliases, doc, others)
         self._define(record, path)
         listed = _member(node, "fields", path)
@@ -289,7 +306,7 @@ class _Parser:
         if not isinstance(node, dict):
             raise _invalid(path, "a field must be an object")
         name = _member(node, "name", path)
-        if not isinstance(name, str) or len(name) > self._limits.name_length_max or not _NAME.match(name):
+        if not isinstance(name, str) or len(name) > self._limits.name_length_max or not self._is_name(name):
             raise _invalid(path, f"{_shown(name)} is not a field's name")
         made = self.parse(_member(node, "type", path), namespace, f"{path}/type", depth + 1)
         order = node.get("order", "ascending")
@@ -308,11 +325,11 @@ class _Parser:
 
     def _enum(self, node: Json, namespace: str, path: str) -> EnumType:
         name, aliases, doc = self._head(node, namespace, path)
-        others = _others(node, "type", "name", "namespace", "aliases", "doc", "symbols", "default")
+        others = _others(node, *_RESERVED, "default")
         symbols = _texts(node, "symbols", path, is_required=True)
         for symbol in symbols:
             self._count(path)
-            if not _NAME.match(symbol):
+            if not self._is_name(symbol):
                 raise _invalid(path, f"{_shown(symbol)} is not a symbol: symbols have letters, digits and _")
         if len(dict.fromkeys(symbols)) < len(symbols):
             raise _invalid(path, f"enum {name} has a symbol twice")
@@ -328,7 +345,7 @@ class _Parser:
         size = _member(node, "size", path)
         if not isinstance(size, int) or isinstance(size, bool) or size not in _INT or size < 0:
             raise _invalid(path, "the size of a fixed must be a number of bytes")
-        others = _others(node, "type", "name", "namespace", "aliases", "doc", "size")
+        others = _others(node, *_RESERVED)
         made = Fixed(name, "fixed", aliases, doc, others, size)
         self._define(made, path)
         return made

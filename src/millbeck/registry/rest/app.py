@@ -43,8 +43,6 @@ _JSON: Final = "application/json"
 _ANSWERED: Final = (CONTENT_TYPE, "application/vnd.schemaregistry+json", _JSON)
 """The content types of answers, the preferred one first."""
 _ACCEPTED: Final = (*_ANSWERED, "application/octet-stream")
-_MORE_HEADER: Final = "confluent-accept-unknown-properties"
-"""The header by which clients say that they accept members which earlier releases did not send."""
 _TYPES_MAX: Final = 20
 _BY_ID: Final = b"/schemas/ids/"
 
@@ -129,20 +127,14 @@ class RegistryApp:
         service = await self._started_service()
         raw_body = await self._body(http) if call.body is not None or http.method == "POST" else b""
         await self._wait_for_offset(http, service)
-        accepts_more = http.headers.get(_MORE_HEADER, "").lower() == "true"
-        request = Request(service, variables, http.url.query, raw_body, context, accepts_more)
+        request = Request(service, variables, http.url.query, raw_body, context)
         try:
             answer = await call.handler(request)
         except NotLeader as error:
             if FORWARDED_HEADER in http.headers:
                 raise UnknownLeader("the leader has changed; try again") from None
             return await self._forward(http, error, raw_body, service)
-        if (
-            call.path == "/schemas/ids/{id}"
-            and not http.url.query
-            and not accepts_more
-            and service.instance.offset == self._ready_offset
-        ):
+        if call.path == "/schemas/ids/{id}" and not http.url.query and service.instance.offset == self._ready_offset:
             if len(self._ready) >= READY_MAX:
                 self._ready.clear()
             self._ready[_path(http).encode()] = encode_json(answer.content)
@@ -243,7 +235,7 @@ def _is_usual_header(name: bytes, value: bytes) -> bool:
     """Whether a request with this header gets the same answer as one without headers."""
     if name == b"accept":
         return value.lstrip().startswith((CONTENT_TYPE.encode(), b"*/*"))
-    return name not in (OFFSET_HEADER.encode(), _MORE_HEADER.encode())
+    return name != OFFSET_HEADER.encode()
 
 
 def _media_type(accept: str) -> str:

@@ -29,8 +29,6 @@ class Request:
     raw_body: bytes = b""
     context: str = DEFAULT_CONTEXT
     """The context of a path that begins with /contexts/."""
-    accepts_more: bool = False
-    """Whether the client accepts members that it may not know: those that are omitted from answers by default."""
     _parameters: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -146,25 +144,6 @@ class Request:
             raise UnreadableBody(f"{name} must be a number")
         return found
 
-    # answers
-
-    def version_members(self, version: Version, text: str | None = None) -> Json:
-        """The members of a version in answers, without those that have their default values."""
-        members: Json = {"subject": version.subject, "version": version.version, "id": version.schema_id}
-        members.update(guid=version.guid, **self._members(version, text))
-        if version.is_deleted:
-            members["deleted"] = True
-        return members
-
-    def schema_members(self, version: Version, text: str | None = None) -> Json:
-        """The members of a schema in answers to requests by id or guid."""
-        return {**self._members(version, text), "guid": version.guid}
-
-    def _members(self, version: Version, text: str | None) -> Json:
-        schema = version.schema if text is None else replace(version.schema, text=text)
-        members = schema.members()
-        return {"schemaType": schema.schema_type, **members} if self.accepts_more else members
-
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.removeprefix("-").isdecimal() and len(text) <= _DIGITS_MAX
@@ -172,3 +151,22 @@ def _is_number(text: str) -> bool:
 
 def _is_to_latest(reference: Any) -> bool:
     return isinstance(reference, dict) and reference.get("version") == -1
+
+
+def version_members(version: Version, text: str | None = None) -> Json:
+    """The members of a version in answers, without those that have their default values."""
+    members: Json = {"subject": version.subject, "version": version.version, "id": version.schema_id}
+    members.update(guid=version.guid, **_members(version, text))
+    if version.is_deleted:
+        members["deleted"] = True
+    return members
+
+
+def schema_members(version: Version, text: str | None = None) -> Json:
+    """The members of a schema in answers to requests by id or guid."""
+    return {**_members(version, text), "guid": version.guid}
+
+
+def _members(version: Version, text: str | None) -> Json:
+    schema = version.schema if text is None else replace(version.schema, text=text)
+    return schema.members()

@@ -7,7 +7,7 @@ from typing import Final
 from millbeck.registry.deleting import delete_context
 from millbeck.registry.errors import SchemaNotFound
 from millbeck.registry.rest.calls import FLAG, NUMBER, TEXT, Answer, Calls
-from millbeck.registry.rest.requests import Request
+from millbeck.registry.rest.requests import Request, schema_members, version_members
 from millbeck.registry.state import Version
 from millbeck.registry.subjects import context_of, normal_context, qualify, split
 
@@ -47,7 +47,7 @@ async def schemas(request: Request) -> Answer:
     rule_type = request.text("ruleType")
     if rule_type:
         found = [each for each in found if f'"type":"{rule_type}"' in (each.schema.rule_set or "")]
-    return Answer([request.version_members(each) for each in request.page(found)])
+    return Answer([version_members(each) for each in request.page(found)])
 
 
 @CALLS.call(
@@ -58,7 +58,7 @@ async def schemas(request: Request) -> Answer:
 async def schema_by_id(request: Request) -> Answer:
     """The schema with an id."""
     version = _by_id(request)
-    members = request.schema_members(version, await request.service.text(version, request.text("format")))
+    members = schema_members(version, await request.service.text(version, request.text("format")))
     if request.flag("fetchMaxId"):
         members["maxId"] = request.service.state.context(context_of(version.subject)).id_max
     return Answer(members)
@@ -87,7 +87,7 @@ async def versions_of_id(request: Request) -> Answer:
 async def schema_by_guid(request: Request) -> Answer:
     """The schema with a guid."""
     version = _by_guid(request)[0]
-    return Answer(request.schema_members(version, await request.service.text(version, request.text("format"))))
+    return Answer(schema_members(version, await request.service.text(version, request.text("format"))))
 
 
 @CALLS.call("GET", "/schemas/guids/{guid}/ids")

@@ -8,7 +8,7 @@ from millbeck.registry.deleting import delete_subject, delete_version
 from millbeck.registry.errors import SchemaNotFound, SubjectNotFound
 from millbeck.registry.log_records import Json
 from millbeck.registry.rest.calls import FLAG, NUMBER, TEXT, Answer, Calls
-from millbeck.registry.rest.requests import Request
+from millbeck.registry.rest.requests import Request, version_members
 from millbeck.registry.subjects import ALL_CONTEXTS, DEFAULT_CONTEXT, context_prefix, qualify
 
 CALLS: Final = Calls()
@@ -55,7 +55,7 @@ async def lookup(request: Request) -> Answer:
     found = await request.service.lookup(request.subject, sent, normalize=request.flag("normalize"), deleted=deleted)
     if found is None:
         raise SchemaNotFound("Schema not found")
-    return Answer(request.version_members(found, await request.service.text_for(sent, found, request.text("format"))))
+    return Answer(version_members(found, await request.service.text_for(sent, found, request.text("format"))))
 
 
 @CALLS.call("DELETE", "/subjects/{subject}", parameters={"permanent": FLAG}, writes=True)
@@ -80,7 +80,7 @@ async def latest_with_metadata(request: Request) -> Answer:
     found = request.service.state.latest_with(subject, wanted, deleted=deleted)
     if found is None:
         raise SchemaNotFound("Schema not found")
-    return Answer(request.version_members(found, await request.service.text(found, request.text("format"))))
+    return Answer(version_members(found, await request.service.text(found, request.text("format"))))
 
 
 @CALLS.call(
@@ -118,7 +118,7 @@ async def register(request: Request) -> Answer:
         schema_id=request.optional_number(body, "id"),
         version=request.optional_number(body, "version"),
     )
-    members = request.version_members(version, await request.service.text_for(sent, version, request.text("format")))
+    members = version_members(version, await request.service.text_for(sent, version, request.text("format")))
     return Answer({name: value for name, value in members.items() if name not in ("subject", "deleted")}, offset)
 
 
@@ -128,7 +128,7 @@ async def register(request: Request) -> Answer:
 async def version(request: Request) -> Answer:
     """One version of a subject."""
     found = request.service.state.version(request.subject, request.version, deleted=request.flag("deleted"))
-    return Answer(request.version_members(found, await request.service.text(found, request.text("format"))))
+    return Answer(version_members(found, await request.service.text(found, request.text("format"))))
 
 
 @CALLS.call("GET", "/subjects/{subject}/versions/{version}/schema", parameters={"format": TEXT, "deleted": FLAG})

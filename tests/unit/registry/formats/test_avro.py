@@ -44,6 +44,10 @@ CANONICAL = {
         '{"type":"record","name":"N","fields":[{"name":"next","type":["null","N"]}]}',
         '{"type":"record","name":"N","fields":[{"name":"next","type":["null","N"]}]}',
     ),
+    "members of other types are dropped": (
+        '{"type":"array","name":"x","doc":"d","items":{"type":"int","name":"y","namespace":"z"},"default":[]}',
+        '{"type":"array","items":"int","default":[]}',
+    ),
     "nested arrays and maps": (
         '{"type":"array","items":{"type":"map","values":{"type":"long"}}}',
         '{"type":"array","items":{"type":"map","values":"long"}}',
@@ -55,6 +59,20 @@ CANONICAL = {
 def test_the_canonical_form(text: str, expected: str) -> None:
     assert canonical(text) == expected
     assert canonical(expected) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"type":"fixed","name":"F","namespace":"a-b.1c","size":2}',
+        '{"type":"enum","name":"E","symbols":["a-b"]}',
+        '{"type":"record","name":"R","fields":[{"name":"a b","type":"int"}]}',
+    ],
+)
+def test_names_of_schemas_from_before_are_not_checked(text: str) -> None:
+    with pytest.raises(InvalidSchema):
+        AVRO.parse(text, ())
+    assert AVRO.parse(text, (), is_new=False).text(Form.CANONICAL) == text
 
 
 def test_the_normalized_form_is_the_same_for_other_spellings() -> None:

@@ -74,8 +74,14 @@ ERRORS: dict[str, tuple[str, str, Any, int, str]] = {
         40407,
         "not deleted first",
     ),
-    "deleted softly": ("DELETE", "/subjects/gone", None, 40404, "Set permanent=true"),
-    "a version deleted softly": ("DELETE", "/subjects/gone/versions/1", None, 40406, "Set permanent=true"),
+    "deleted softly": ("DELETE", "/subjects/gone", None, 40404, "soft deleted.Set permanent=true"),
+    "a version deleted softly": (
+        "DELETE",
+        "/subjects/gone/versions/1",
+        None,
+        40406,
+        "soft deleted. Set permanent=true",
+    ),
     "no settings": ("GET", "/config/a", None, 40408, "subject-level compatibility"),
     "no mode": ("GET", "/mode/a", None, 40409, "subject-level mode"),
     "incompatible": ("POST", "/subjects/a/versions", {"schema": '"int"'}, 409, "TYPE_MISMATCH"),
@@ -273,15 +279,6 @@ def test_holders_of_an_id_in_one_subject(client: Client) -> None:
     assert client("GET", "/schemas/ids/1/subjects?subject=b").json == ["b"]
     assert client("GET", "/schemas/ids/1/versions?subject=b").json == [{"subject": "b", "version": 1}]
     assert client("GET", "/schemas/ids/1/subjects?limit=0").json == ["a", "b"]
-
-
-def test_members_unknown_to_old_clients_are_sent_to_those_that_accept_them(client: Client) -> None:
-    client.register("a", "int")
-    more = {"confluent-accept-unknown-properties": "true"}
-    for target in ("/schemas/ids/1", "/subjects/a/versions/1"):
-        assert "schemaType" not in client("GET", target).json
-        assert client("GET", target, headers=more).json["schemaType"] == "AVRO"
-        assert "schemaType" not in client("GET", target).json
 
 
 ACCEPTED = {
