@@ -109,6 +109,10 @@ class ContextNotEmpty(RegistryError, code=42211):
     """The context still has subjects."""
 
 
+class Forbidden(RegistryError, code=403):
+    """The user does not have the role that the request needs."""
+
+
 class NoSuchPath(RegistryError, code=404):
     """The path does not exist."""
 

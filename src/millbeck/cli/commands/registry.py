@@ -40,6 +40,7 @@ _HOMES: Final = {
     "export": "moving",
     "import": "moving",
     "copy": "moving",
+    "password": "passwords",
 }
 """The modules of the subcommands that connect to a registry, which are imported when used."""
 _FUNCTIONS: Final = {"export": "export_all", "import": "import_all"}
@@ -116,7 +117,8 @@ def start(
             raise click.ClickException(f"{path}: {error}") from error
     try:
         given = {**in_file, **settings_of_environment(os.environ), **settings_of_options(settings)}
-        config, client, unknown = parse(given)
+        parsed = parse(given)
+        config = parsed.config
         host, port = config.address
         if socket_number is None:
             check_port_is_free(host, port)
@@ -124,12 +126,12 @@ def start(
         raise click.ClickException(f"{error}; stop what uses the port or change listeners") from error
     except InvalidConfig as error:
         raise click.ClickException(str(error)) from error
-    for name in unknown:
+    for name in parsed.unknown:
         click.echo(f"millbeck: {name} is not a setting of this release and has no effect", err=True)
 
     def ready(bound: int) -> None:
         shown = f"[{host}]" if ":" in host else host or "0.0.0.0"
-        click.echo(f"listening on http://{shown}:{bound}")
+        click.echo(f"listening on {config.scheme}://{shown}:{bound}")
 
     async def run() -> None:
         stop = asyncio.Event()
@@ -137,8 +139,7 @@ def start(
             await asyncio.get_running_loop().connect_read_pipe(lambda: _InputWatch(stop.set), sys.stdin)
         await serve(
             real_environment(),
-            config,
-            client,
+            parsed,
             on_ready=ready,
             socket_number=socket_number,
             idle_seconds=idle_seconds,

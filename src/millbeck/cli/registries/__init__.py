@@ -6,4 +6,5 @@ levels       compat, mode and context
 directory    a directory of schema files: subjects, references, order
 applying     lint, diff and apply
 moving       export, import and copy
+passwords    password
 """

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import ssl
 from collections.abc import Iterable
 from typing import Final
 from urllib.parse import quote, unquote
@@ -20,14 +21,17 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from millbeck.kernel.errors import ApiError
+from millbeck.registry.access import EVERYBODY, Role, User
 from millbeck.registry.errors import RegistryError, StoreTimeout, UnknownLeader
 from millbeck.registry.instance import NotLeader
 from millbeck.registry.log_records import Json, encode_json
 from millbeck.registry.rest import schemas, settings, subjects
+from millbeck.registry.rest.authentication import Guard, Refused
 from millbeck.registry.rest.calls import Answer, Call
 from millbeck.registry.rest.forwarding import CONTENT_TYPE, FORWARDED_HEADER, OFFSET_HEADER, forward
 from millbeck.registry.rest.metrics import Metrics
 from millbeck.registry.rest.openapi import openapi
+from millbeck.registry.rest.permissions import check_permission
 from millbeck.registry.rest.requests import Request
 from millbeck.registry.service import SchemaService
 from millbeck.registry.subjects import DEFAULT_CONTEXT, normal_context
@@ -37,6 +41,7 @@ log = logging.getLogger(__name__)
 CALLS: Final = (*schemas.CALLS.declared, *subjects.CALLS.declared, *settings.CALLS.declared)
 SEEN_SECONDS: Final = 1.0
 """The maximum time for which a read waits for its required offset."""
+_HEALTH: Final = "/health"
 READY_MAX: Final = 10_000
 _START_LOOK_SECONDS: Final = 0.02
 _JSON: Final = "application/json"
@@ -67,6 +72,10 @@ class RegistryApp:
         self._body_bytes_max = body_bytes_max
         self._forward_timeout_s = forward_timeout_s
         self._start_timeout_s = start_timeout_s
+        self.guard: Guard | None = None
+        """Authenticates requests; None if there are no limits on who may do what."""
+        self.peer_tls: ssl.SSLContext | None = None
+        """The TLS of connections to other instances; None means the default."""
         self._ready: dict[bytes, bytes] = {}
         self._ready_offset = -1
 
@@ -74,10 +83,19 @@ class RegistryApp:
         if scope["type"] != "http":
             return
         self.last_request_s = asyncio.get_running_loop().time()
-        response = self._answered_before(scope)
-        if response is None:
-            response = await self._respond(HttpRequest(scope, receive))
+        response = await self._response(scope, receive)
         await response(scope, receive, send)
+
+    async def _response(self, scope: Scope, receive: Receive) -> Response:
+        user = EVERYBODY
+        if self.guard is not None and scope["path"] != _HEALTH:
+            try:
+                user = await self.guard.admit(scope)
+            except Refused as refused:
+                self.metrics.count("refused", refused.status)
+                return _error(refused.status, refused.status, str(refused), dict([refused.header]))
+        response = self._answered_before(scope) if user.may(Role.READ, "") else None
+        return response or await self._respond(HttpRequest(scope, receive), user)
 
     # by id
 
@@ -99,7 +117,7 @@ class RegistryApp:
 
     # any call
 
-    async def _respond(self, http: HttpRequest) -> Response:
+    async def _respond(self, http: HttpRequest, user: User) -> Response:
         route = ""
         try:
             if http.method == "GET" and (own := self._own(http.url.path)) is not None:
@@ -107,7 +125,7 @@ class RegistryApp:
             call, variables, context = _find(http.method, _path(http))
             route = f"{call.method} {call.path}"
             media_type = _media_type(http.headers.get("accept", ""))
-            answer = await self._answer(http, call, variables, context)
+            answer = await self._answer(http, user, call, variables, context)
             response = _response(media_type, answer)
         except HttpError as error:
             response = _error(error.status, error.status, str(error))
@@ -122,12 +140,13 @@ class RegistryApp:
         return response
 
     async def _answer(
-        self, http: HttpRequest, call: Call, variables: dict[str, str], context: str
+        self, http: HttpRequest, user: User, call: Call, variables: dict[str, str], context: str
     ) -> Response | Answer:
         service = await self._started_service()
         raw_body = await self._body(http) if call.body is not None or http.method == "POST" else b""
         await self._wait_for_offset(http, service)
-        request = Request(service, variables, http.url.query, raw_body, context)
+        request = Request(service, variables, http.url.query, raw_body, context, user)
+        check_permission(call, request)
         try:
             answer = await call.handler(request)
         except NotLeader as error:
@@ -158,7 +177,15 @@ class RegistryApp:
 
     async def _forward(self, http: HttpRequest, error: NotLeader, body: bytes, service: SchemaService) -> Response:
         target = _path(http) + (f"?{http.url.query}" if http.url.query else "")
-        found = await forward(error.leader, http.method, target, body, timeout_s=self._forward_timeout_s)
+        found = await forward(
+            error.leader,
+            http.method,
+            target,
+            body,
+            authorization=http.headers.get("authorization", ""),
+            tls=self.peer_tls,
+            timeout_s=self._forward_timeout_s,
+        )
         headers = {}
         if found.offset is not None:
             headers[OFFSET_HEADER] = str(found.offset)
@@ -185,7 +212,7 @@ class RegistryApp:
                 return Response(json.dumps(openapi(CALLS)), media_type=_JSON)
             case "/metrics":
                 return Response(self.metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
-            case "/health":
+            case _ if path == _HEALTH:
                 return self._health()
         return None
 
@@ -268,6 +295,6 @@ def _response(media_type: str, answer: Response | Answer) -> Response:
     return Response(encode_json(answer.content), media_type=media_type, headers=headers)
 
 
-def _error(status: int, code: int, message: str) -> Response:
+def _error(status: int, code: int, message: str, headers: dict[str, str] | None = None) -> Response:
     body = encode_json({"error_code": code, "message": message})
-    return Response(body, status_code=status, media_type=CONTENT_TYPE)
+    return Response(body, status_code=status, media_type=CONTENT_TYPE, headers=headers)

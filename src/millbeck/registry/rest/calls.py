@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from millbeck.registry.access import Role
+
 if TYPE_CHECKING:
     from millbeck.registry.rest.requests import Request
 
@@ -38,6 +40,8 @@ class Call:
     """The members of the body and their types; None without a body."""
     writes: bool
     """Whether only the leader answers it."""
+    role: Role
+    """The role that the user must have for the subject."""
 
     @property
     def segments(self) -> tuple[str, ...]:
@@ -62,6 +66,7 @@ class Calls:
         parameters: dict[str, str] | None = None,
         body: dict[str, str] | None = None,
         writes: bool = False,
+        role: Role | None = None,
     ) -> Callable[[Handler], Handler]:
         """Declare the decorated handler; the first line of its docstring is the summary."""
 
@@ -76,6 +81,7 @@ class Calls:
                     parameters=parameters or {},
                     body=body,
                     writes=writes,
+                    role=role or (Role.WRITE if writes else Role.READ),
                 )
             )
             return handler

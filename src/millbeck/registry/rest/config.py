@@ -7,17 +7,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from millbeck.client.config import Value
+from millbeck.client.tls_options import ClientTlsOptions
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.option_layers import ConfigLayers
-from millbeck.kernel.options import BOOLEAN, INT, LIST, STRING, Scope, Section, at_least, one_of, option
+from millbeck.kernel.options import BOOLEAN, INT, LIST, STRING, Scope, Section, at_least, each_of, one_of, option
 from millbeck.registry.election import ElectionSettings
 from millbeck.registry.instance import InstanceSettings
 from millbeck.registry.settings import LEVELS
 
+NONE: Final = "NONE"
+BASIC: Final = "BASIC"
+BEARER: Final = "BEARER"
 ENVIRONMENT_PREFIX: Final = "SCHEMA_REGISTRY_"
 STORE_PREFIX: Final = "kafkastore."
 CLIENT: Final = Scope.CLIENT
@@ -31,8 +35,8 @@ class RegistryConfig(Section):
         LIST,
         ("http://127.0.0.1:8081",),
         scope=CLIENT,
-        doc="The listener of the registry, as http://host:port; only one is supported. There is no "
-        "authentication: use addresses other than loopback only in a trusted network.",
+        doc="The listener of the registry, as http://host:port or https://host:port; only one is supported. Without "
+        "authentication, use addresses other than loopback only in a trusted network.",
     )
     host_name = option(
         "host.name",
@@ -101,6 +105,67 @@ class RegistryConfig(Section):
     )
     mode_mutability = option("mode.mutability", BOOLEAN, True, scope=CLIENT, doc="Whether modes can be changed.")
 
+    authentication_method = option(
+        "authentication.method",
+        LIST,
+        (),
+        valid=each_of(NONE, BASIC, BEARER),
+        scope=CLIENT,
+        doc="How clients authenticate, besides by certificate: BASIC, BEARER, both, or NONE. Users, passwords, tokens "
+        "and roles are in millbeck.users.file.",
+    )
+    authentication_realm = option(
+        "authentication.realm",
+        STRING,
+        "SchemaRegistry",
+        scope=CLIENT,
+        doc="The realm that clients without credentials are told.",
+    )
+    users_file = option(
+        "millbeck.users.file",
+        STRING,
+        None,
+        scope=CLIENT,
+        doc="A TOML file with users and their roles; it is read again when it has changed. Without it, everybody may "
+        "do everything.",
+    )
+    requests_per_second_max = option(
+        "millbeck.requests.per.second.max",
+        INT,
+        0,
+        valid=at_least(0),
+        scope=CLIENT,
+        doc="The number of requests per second that each user, or each address without a user, may send; more are "
+        "answered with 429. 0 means no limit.",
+    )
+    ssl_client_authentication = option(
+        "ssl.client.authentication",
+        STRING,
+        "NONE",
+        valid=one_of("NONE", "REQUESTED", "REQUIRED"),
+        scope=CLIENT,
+        doc="Whether an https listener asks for certificates of clients: NONE, REQUESTED or REQUIRED.",
+    )
+    ssl_principal_mapping_rules = option(
+        "ssl.principal.mapping.rules",
+        STRING,
+        "DEFAULT",
+        scope=CLIENT,
+        doc="How the subject of a client's certificate becomes the name of a user, as on brokers.",
+    )
+    inter_instance_protocol = option(
+        "inter.instance.protocol",
+        STRING,
+        None,
+        valid=one_of("http", "https"),
+        scope=CLIENT,
+        doc="The protocol between instances, which is that of the listener; another one is refused.",
+    )
+
+    @property
+    def scheme(self) -> str:
+        return urlsplit(self.listeners[0]).scheme
+
     @property
     def address(self) -> tuple[str, int]:
         """The host and port to listen on."""
@@ -111,8 +176,13 @@ class RegistryConfig(Section):
             port = found.port
         except ValueError:
             port = None
-        if found.scheme != "http" or port is None:
-            raise InvalidConfig(f"listeners: {self.listeners[0]} is not http://host:port; https is not supported")
+        if found.scheme not in ("http", "https") or port is None:
+            raise InvalidConfig(f"listeners: {self.listeners[0]} is not http://host:port or https://host:port")
+        if self.inter_instance_protocol not in (None, found.scheme):
+            raise InvalidConfig(
+                f"inter.instance.protocol is {self.inter_instance_protocol}, and the listener is {self.listeners[0]}; "
+                "instances reach each other by the listener"
+            )
         return found.hostname or "", port
 
 
@@ -128,8 +198,20 @@ def settings_of_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def parse(settings: Mapping[str, str]) -> tuple[RegistryConfig, dict[str, Value], list[str]]:
-    """The configuration, the settings of its clients, and the keys that have no effect. Raises `InvalidConfig`."""
+class Parsed(NamedTuple):
+    """The configuration of an instance."""
+
+    config: RegistryConfig
+    client: dict[str, Value]
+    """The settings of its Kafka clients."""
+    tls: ClientTlsOptions
+    """The keys and certificates of its listener, and of its connections to other instances."""
+    unknown: list[str]
+    """The keys that have no effect."""
+
+
+def parse(settings: Mapping[str, str]) -> Parsed:
+    """Parse settings; raises `InvalidConfig`."""
     texts = dict(settings)
     if "master.eligibility" in texts:
         texts.setdefault("leader.eligibility", texts.pop("master.eligibility"))
@@ -141,8 +223,29 @@ def parse(settings: Mapping[str, str]) -> tuple[RegistryConfig, dict[str, Value]
     }
     config = RegistryConfig.resolve(ConfigLayers(static={name: texts[name] for name in texts if name in declared}))
     client["bootstrap.servers"] = [server.rpartition("://")[2] for server in config.bootstrap_servers]
-    unknown = [name for name in texts if name not in declared and not name.startswith(STORE_PREFIX)]
-    return config, client, unknown
+    of_tls = {each.name for each in ClientTlsOptions.options}
+    tls = ClientTlsOptions.resolve(ConfigLayers(static={name: texts[name] for name in texts if name in of_tls}))
+    known = declared | of_tls
+    unknown = [name for name in texts if name not in known and not name.startswith(STORE_PREFIX)]
+    return Parsed(config, client, tls, unknown)
+
+
+def access_settings(config: RegistryConfig) -> tuple[str, ...]:
+    """The methods of authentication; raises `InvalidConfig` if the settings do not fit together."""
+    methods = tuple(each for each in config.authentication_method if each != NONE)
+    has_certificates = config.ssl_client_authentication != "NONE"
+    if methods and config.users_file is None:
+        raise InvalidConfig(
+            f"authentication.method is {', '.join(methods)}, but there are no users: set millbeck.users.file"
+        )
+    if config.users_file is not None and not methods and not has_certificates:
+        raise InvalidConfig(
+            "millbeck.users.file is set, but clients cannot authenticate: set authentication.method=BASIC, or "
+            "ssl.client.authentication=REQUIRED"
+        )
+    if has_certificates and config.scheme != "https":
+        raise InvalidConfig("ssl.client.authentication needs a listener with https")
+    return methods
 
 
 def instance_settings(config: RegistryConfig, client: Mapping[str, Value]) -> InstanceSettings:

@@ -23,11 +23,21 @@ class Forwarded(NamedTuple):
     offset: int | None
 
 
-async def forward(leader: Identity, method: str, target: str, body: bytes, *, timeout_s: float) -> Forwarded:
-    """Forward a request and return the leader's answer; raises `ForwardingFailed`."""
+async def forward(
+    leader: Identity,
+    method: str,
+    target: str,
+    body: bytes,
+    *,
+    authorization: str,
+    tls: ssl.SSLContext | None,
+    timeout_s: float,
+) -> Forwarded:
+    """Forward a request with the client's credentials and return the leader's answer; raises `ForwardingFailed`."""
+    credentials = f"Authorization: {authorization}\r\n" if authorization else ""
     try:
         async with asyncio.timeout(timeout_s):
-            return await _exchange(leader, method, target, body)
+            return await _exchange(leader, method, target, body, credentials, tls)
     except (OSError, EOFError, ValueError, asyncio.LimitOverrunError, TimeoutError) as error:
         reason = "no answer in time" if isinstance(error, TimeoutError) else str(error)
         raise ForwardingFailed(
@@ -36,13 +46,15 @@ async def forward(leader: Identity, method: str, target: str, body: bytes, *, ti
         ) from error
 
 
-async def _exchange(leader: Identity, method: str, target: str, body: bytes) -> Forwarded:
-    tls = ssl.create_default_context() if leader.scheme == "https" else None
-    stream, sink = await asyncio.open_connection(leader.host, leader.port, ssl=tls, limit=_HEAD_BYTES_MAX)
+async def _exchange(
+    leader: Identity, method: str, target: str, body: bytes, credentials: str, tls: ssl.SSLContext | None
+) -> Forwarded:
+    used = (tls or ssl.create_default_context()) if leader.scheme == "https" else None
+    stream, sink = await asyncio.open_connection(leader.host, leader.port, ssl=used, limit=_HEAD_BYTES_MAX)
     try:
         head = (
             f"{method} {target} HTTP/1.1\r\nHost: {leader.host}:{leader.port}\r\nContent-Type: {CONTENT_TYPE}\r\n"
-            f"Content-Length: {len(body)}\r\nConnection: close\r\n{FORWARDED_HEADER}: true\r\n\r\n"
+            f"Content-Length: {len(body)}\r\nConnection: close\r\n{credentials}{FORWARDED_HEADER}: true\r\n\r\n"
         )
         sink.write(head.encode("latin-1") + body)
         await sink.drain()

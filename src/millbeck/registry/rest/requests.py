@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-from millbeck.registry.errors import InvalidSchema, InvalidVersion, NoSuchPath, UnreadableBody
+from millbeck.registry.access import EVERYBODY, Role, User
+from millbeck.registry.errors import Forbidden, InvalidSchema, InvalidVersion, NoSuchPath, UnreadableBody
 from millbeck.registry.log_records import Json, UnreadableRecord
 from millbeck.registry.schema import AVRO, Schema, json_text, references_of
 from millbeck.registry.service import SchemaService
@@ -29,6 +30,7 @@ class Request:
     raw_body: bytes = b""
     context: str = DEFAULT_CONTEXT
     """The context of a path that begins with /contexts/."""
+    user: User = EVERYBODY
     _parameters: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -77,6 +79,19 @@ class Request:
             raise NoSuchPath(f"HTTP 404 Not Found: {name} must be a number, not {found[:100]!r}")
         return int(found)
 
+    # permissions
+
+    def can_read(self, subject: str) -> bool:
+        return self.user.may(Role.READ, subject)
+
+    def require(self, role: Role, subject: str) -> None:
+        """Raise `Forbidden` if the user does not have the role for the subject; an empty name means everything."""
+        if not self.user.may(role, subject):
+            what = f"subject '{subject}'" if subject else "the whole registry"
+            raise Forbidden(
+                f"Forbidden: user {self.user.name} needs the role {role.name.lower()} for {what} (millbeck.users.file)"
+            )
+
     # query
 
     def text(self, name: str, default: str = "") -> str:
@@ -120,6 +135,8 @@ class Request:
             raise UnreadableBody("schemaType must be a string")
         try:
             references = references_of(self._numbered(body.get("references")))
+            for each in references:
+                self.require(Role.READ, qualify(self.context, each.subject))
             metadata, rules = json_text(body.get("metadata")), body.get("ruleSet")
             if rules is not None:
                 check_rule_set(rules)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from millbeck.registry.access import Role
 from millbeck.registry.deleting import delete_context
-from millbeck.registry.errors import SchemaNotFound
+from millbeck.registry.errors import Forbidden, SchemaNotFound
 from millbeck.registry.rest.calls import FLAG, NUMBER, TEXT, Answer, Calls
 from millbeck.registry.rest.requests import Request, schema_members, version_members
 from millbeck.registry.state import Version
@@ -41,7 +42,7 @@ async def schema_types(request: Request) -> Answer:
 async def schemas(request: Request) -> Answer:
     """All schemas, by subject and version."""
     found: list[Version] = []
-    for subject in request.service.listed_subjects(_prefix(request, "")):
+    for subject in filter(request.can_read, request.service.listed_subjects(_prefix(request, ""))):
         versions = request.service.state.versions(subject, deleted=request.flag("deleted"))
         found += versions[-1:] if request.flag("latestOnly") else versions
     rule_type = request.text("ruleType")
@@ -104,7 +105,7 @@ async def contexts(request: Request) -> Answer:
     return Answer(request.page(found))
 
 
-@CALLS.call("DELETE", "/contexts/{context}", writes=True)
+@CALLS.call("DELETE", "/contexts/{context}", writes=True, role=Role.ADMIN)
 async def remove_context(request: Request) -> Answer:
     """Delete an empty context."""
     name = normal_context(request.variables["context"])
@@ -136,6 +137,14 @@ def _by_id(request: Request) -> Version:
     found = request.service.state.by_id(_context(request), schema_id)
     if found is None:
         raise SchemaNotFound(f"Schema {schema_id} not found")
+    return _readable(request, [found, *request.service.state.context(_context(request)).holders[schema_id].values()])[0]
+
+
+def _readable(request: Request, versions: list[Version]) -> list[Version]:
+    """The versions that the user may read; raises `Forbidden` if there is none."""
+    found = [each for each in versions if request.can_read(each.subject)]
+    if not found:
+        raise Forbidden("Forbidden: the schema is in no subject that you may read")
     return found
 
 
@@ -155,7 +164,9 @@ def _holders(request: Request) -> list[Version]:
     return [
         each
         for each in holders
-        if (request.flag("deleted") or not each.is_deleted) and (each.subject == wanted or not is_subject)
+        if (request.flag("deleted") or not each.is_deleted)
+        and (each.subject == wanted or not is_subject)
+        and request.can_read(each.subject)
     ]
 
 
@@ -164,4 +175,4 @@ def _by_guid(request: Request) -> list[Version]:
     found = state.guids.get(request.variables["guid"])
     if not found:
         raise SchemaNotFound(f"Schema {request.variables['guid'][:100]} not found")
-    return [state.subjects[subject][number] for subject, number in found]
+    return _readable(request, [state.subjects[subject][number] for subject, number in found])

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 import uvicorn
 
-from millbeck.client.config import Value
 from millbeck.kernel.environment import Environment
 from millbeck.registry.election import Identity
 from millbeck.registry.formats.every import every_format
 from millbeck.registry.instance import Instance
 from millbeck.registry.rest.app import RegistryApp
-from millbeck.registry.rest.config import RegistryConfig, instance_settings
+from millbeck.registry.rest.authentication import Guard, RequestRate, UsersFile
+from millbeck.registry.rest.config import Parsed, RegistryConfig, access_settings, instance_settings
+from millbeck.registry.rest.listening import http_server, peer_tls
 from millbeck.registry.service import SchemaService
+from millbeck.security.tls.principal_mapping import PrincipalMapping
 
 EVERY_INTERFACE: Final = ("", "0.0.0.0", "::")
-_CONNECTIONS_MAX: Final = 1000
 _POLL_SECONDS: Final = 0.01
 _IDLE_LOOK_SECONDS: Final = 1.0
 
 
 async def serve(
     environment: Environment,
-    config: RegistryConfig,
-    client: Mapping[str, Value],
+    parsed: Parsed,
     *,
     on_ready: Callable[[int], None],
     socket_number: int | None = None,
@@ -36,24 +36,16 @@ async def serve(
     """Serve until a signal or ``stop``; ``on_ready`` gets the port once requests are answered.
 
     ``socket_number`` is a listening socket that the process has inherited, and ``idle_seconds`` the time without a
-    request after which it ends. Raises `ApiError` if the log cannot be used.
+    request after which it ends. Raises `ApiError` if the log cannot be used, and `InvalidConfig`.
     """
+    config = parsed.config
     app = RegistryApp(forward_timeout_s=2 * config.timeout_ms / 1000, start_timeout_s=config.init_timeout_ms / 1000)
-    host, port = config.address
-    options = uvicorn.Config(
-        app,
-        host=host or "0.0.0.0",
-        port=port,
-        fd=socket_number,
-        http="httptools",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        limit_concurrency=_CONNECTIONS_MAX,
-    )
-    server = uvicorn.Server(options)
+    guard = app.guard = guard_of(environment, config)
+    if config.scheme == "https":
+        app.peer_tls = peer_tls(environment, parsed.tls)
+    host, _ = config.address
+    server = http_server(environment, app, config, parsed.tls, socket_number)
+    watching = asyncio.create_task(guard.watch())
     serving = asyncio.create_task(server.serve())
     try:
         while not server.started and not serving.done():
@@ -62,8 +54,8 @@ async def serve(
             return
         bound = server.servers[0].sockets[0].getsockname()[1]
         name = config.host_name or (environment.network.host_name() if host in EVERY_INTERFACE else host)
-        identity = Identity(name, bound, is_eligible=config.leader_eligibility)
-        instance = Instance(environment, identity, instance_settings(config, client))
+        identity = Identity(name, bound, config.scheme, config.leader_eligibility)
+        instance = Instance(environment, identity, instance_settings(config, parsed.client))
         starting = asyncio.create_task(instance.start())
         try:
             await asyncio.wait({starting, serving}, return_when=asyncio.FIRST_COMPLETED)
@@ -78,8 +70,22 @@ async def serve(
             starting.cancel()
             await instance.stop()
     finally:
+        watching.cancel()
         server.should_exit = True
         await serving
+
+
+def guard_of(environment: Environment, config: RegistryConfig) -> Guard:
+    """Who may send requests; raises `InvalidConfig`."""
+    methods = access_settings(config)
+    return Guard(
+        environment,
+        methods=methods,
+        realm=config.authentication_realm,
+        users=None if config.users_file is None else UsersFile(environment, config.users_file),
+        mapping=PrincipalMapping(config.ssl_principal_mapping_rules),
+        rate=RequestRate(config.requests_per_second_max),
+    )
 
 
 async def _until_over(

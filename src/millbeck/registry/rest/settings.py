@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from millbeck.registry.access import Role
 from millbeck.registry.errors import CompatibilityNotConfigured, ModeNotConfigured, OperationNotPermitted
 from millbeck.registry.log_records import Json
 from millbeck.registry.rest.calls import FLAG, Answer, Calls
@@ -45,16 +46,16 @@ async def config(request: Request) -> Answer:
     return Answer(found)
 
 
-@CALLS.call("PUT", "/config", body=_CONFIG, writes=True)
-@CALLS.call("PUT", "/config/{subject}", body=_CONFIG, writes=True)
+@CALLS.call("PUT", "/config", body=_CONFIG, writes=True, role=Role.ADMIN)
+@CALLS.call("PUT", "/config/{subject}", body=_CONFIG, writes=True, role=Role.ADMIN)
 async def change_config(request: Request) -> Answer:
     """Change settings; absent members stay as they are, null removes one."""
     subject, changes = request.settings_subject, request.body()
     return Answer(*await request.service.instance.submit(lambda state: set_config(state, subject, changes)))
 
 
-@CALLS.call("DELETE", "/config", writes=True)
-@CALLS.call("DELETE", "/config/{subject}", writes=True)
+@CALLS.call("DELETE", "/config", writes=True, role=Role.ADMIN)
+@CALLS.call("DELETE", "/config/{subject}", writes=True, role=Role.ADMIN)
 async def remove_config(request: Request) -> Answer:
     """Remove settings, so that those of the parent level apply."""
     subject = request.settings_subject
@@ -74,8 +75,8 @@ async def mode(request: Request) -> Answer:
     return Answer({"mode": found})
 
 
-@CALLS.call("PUT", "/mode", parameters={"force": FLAG}, body={"mode": "string"}, writes=True)
-@CALLS.call("PUT", "/mode/{subject}", parameters={"force": FLAG}, body={"mode": "string"}, writes=True)
+@CALLS.call("PUT", "/mode", parameters={"force": FLAG}, body={"mode": "string"}, writes=True, role=Role.ADMIN)
+@CALLS.call("PUT", "/mode/{subject}", parameters={"force": FLAG}, body={"mode": "string"}, writes=True, role=Role.ADMIN)
 async def change_mode(request: Request) -> Answer:
     """Set a mode."""
     subject, wanted, force = request.settings_subject, request.body().get("mode"), request.flag("force")
@@ -83,8 +84,8 @@ async def change_mode(request: Request) -> Answer:
     return Answer(*await request.service.instance.submit(lambda state: set_mode(state, subject, wanted, force=force)))
 
 
-@CALLS.call("DELETE", "/mode", parameters={"recursive": FLAG}, writes=True)
-@CALLS.call("DELETE", "/mode/{subject}", parameters={"recursive": FLAG}, writes=True)
+@CALLS.call("DELETE", "/mode", parameters={"recursive": FLAG}, writes=True, role=Role.ADMIN)
+@CALLS.call("DELETE", "/mode/{subject}", parameters={"recursive": FLAG}, writes=True, role=Role.ADMIN)
 async def remove_mode(request: Request) -> Answer:
     """Remove a mode, so that the mode of the parent level applies."""
     subject, recursive = request.settings_subject, request.flag("recursive")

@@ -29,7 +29,7 @@ async def subjects(request: Request) -> Answer:
     default = ALL_CONTEXTS if request.context == DEFAULT_CONTEXT else context_prefix(request.context)
     prefix = request.text("subjectPrefix", default)
     qualified = prefix if prefix.startswith((":*:", ":.")) else qualify(request.context, prefix)
-    found = list(request.service.listed_subjects(qualified))
+    found = list(filter(request.can_read, request.service.listed_subjects(qualified)))
     if request.flag("deletedOnly"):
         found = [each for each in found if not state.versions(each)]
     elif not request.flag("deleted"):

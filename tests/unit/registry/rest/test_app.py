@@ -323,16 +323,17 @@ def test_metadata_is_found_by_its_properties(client: Client) -> None:
 def test_a_write_is_forwarded_to_the_leader(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
-    async def forward(leader: Identity, method: str, target: str, body: bytes, *, timeout_s: float) -> Forwarded:
-        asked.append((leader.url, method, target, json.loads(body)))
+    async def forward(leader: Identity, method: str, target: str, body: bytes, **more: Any) -> Forwarded:
+        asked.append((leader.url, method, target, json.loads(body), more["authorization"]))
         return Forwarded(200, b'{"id":7}', 41)
 
     monkeypatch.setattr(app_module, "forward", forward)
     client.instance.is_leading = False
-    answer = client("POST", "/subjects/a%2Fb/versions?normalize=true", {"schema": '"int"'})
+    credentials = {"authorization": "Basic YTpi"}
+    answer = client("POST", "/subjects/a%2Fb/versions?normalize=true", {"schema": '"int"'}, credentials)
     assert (answer.json, answer.headers["x-millbeck-offset"]) == ({"id": 7}, "41")
     target = "/subjects/a%2Fb/versions?normalize=true"
-    assert asked == [("http://r1:8081", "POST", target, {"schema": '"int"'})]
+    assert asked == [("http://r1:8081", "POST", target, {"schema": '"int"'}, "Basic YTpi")]
     again = client("POST", "/subjects/a/versions", {"schema": '"int"'}, {"x-millbeck-forwarded": "true"})
     assert again.json["error_code"] == 50004
 
