@@ -188,6 +188,18 @@ def _build_kafka_streams() -> None:
     _fetch_jars(_kafka_streams_path().parent, "kafka-streams", wanted, "kafka-streams-*.jar")
 
 
+def _kafka_connect_path() -> Path:
+    return cache_directory() / f"kafka-connect-{pins()['kafka']['version']}" / "lib"
+
+
+def _build_kafka_connect() -> None:
+    pin = pins()["kafka"]
+    artifacts = ("connect-runtime", "connect-transforms", "connect-json", "connect-file")
+    wanted = [("org.apache.kafka", artifact, pin["version"]) for artifact in artifacts]
+    wanted.append(("org.slf4j", "slf4j-simple", pin["slf4j"]))
+    _fetch_jars(_kafka_connect_path().parent, "kafka-connect", wanted, "connect-runtime-*.jar")
+
+
 def _java_driver_source() -> Path:
     return INTEROP / "java" / "Driver.java"
 
@@ -399,6 +411,7 @@ def _build_spark_connector() -> None:
 PEERS: dict[str, tuple[Callable[[], Path], Callable[[], None]]] = {
     "kafka": (_kafka_path, _build_kafka),
     "kafka-streams": (_kafka_streams_path, _build_kafka_streams),
+    "kafka-connect": (_kafka_connect_path, _build_kafka_connect),
     "java-driver": (_java_driver_path, _build_java_driver),
     "franz-go": (_go_driver_path, _build_go_driver),
     "franz-go-suite": (_go_suite_path, _build_go_suite),

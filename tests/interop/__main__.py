@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument("--allow-missing", action="store_true", help="skip clients that cannot be installed")
     chosen, pytest_arguments = parser.parse_known_args()
     names = chosen.client or list(CLIENTS)
-    wanted = {"kafka": None, "kafka-streams": None} | {
+    wanted = {"kafka": None, "kafka-streams": None, "kafka-connect": None} | {
         peer: None for name in names for peer in CLIENTS[name].peer_names
     }
     for peer in wanted:

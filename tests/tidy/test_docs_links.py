@@ -81,7 +81,7 @@ def _problems_of_text(text: str, page: Path, root: Path, modules: Mapping[str, M
         if not exists:
             yield f"there is no {path}"
     for name in DOTTED_NAME.findall(text):
-        is_defined = _is_defined(name.split("."), modules) or name in _settings(root)
+        is_defined = _is_defined(name.split("."), modules) or name in _settings(root) | _entry_point_groups(root)
         if not name.endswith(FILE_SUFFIXES) and not is_defined:
             yield f"there is no {name}"
 
@@ -91,6 +91,13 @@ def _settings(root: Path) -> frozenset[str]:
     """Settings of our own look like names of the package."""
     text = (root / "docs" / "generated" / "configuration.md").read_text(encoding="utf-8")
     return frozenset(DOTTED_NAME.findall(text))
+
+
+@cache
+def _entry_point_groups(root: Path) -> frozenset[str]:
+    """Groups of entry points look like names of the package, too."""
+    text = (root / "src/millbeck/pipeline/connect/plugins.py").read_text(encoding="utf-8")
+    return frozenset(re.findall(r'"(millbeck\.\w+)"', text))
 
 
 def _problems_of_link(label: str, link: str, page: Path, root: Path, modules: Mapping[str, Module]) -> Iterator[str]:

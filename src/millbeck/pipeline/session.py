@@ -91,7 +91,7 @@ def _remote_session(name: str, address: str, settings: Mapping[str, str]) -> Spa
     if missing:
         raise ConnectMissing(
             f"{address} is a Spark Connect server, and its client needs packages that are not installed "
-            f"({', '.join(missing)}): pip install 'millbeck[connect]'"
+            f"({', '.join(missing)}): pip install 'millbeck[spark-connect]'"
         )
     of_a_session = {setting: value for setting, value in DEFAULTS.items() if setting.startswith("spark.sql.")}
     builder = SparkSession.builder.appName(name).remote(address)

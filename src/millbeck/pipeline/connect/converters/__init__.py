@@ -1,0 +1,1 @@
+"""Converters: keys, values and headers to Connect's data and back."""

@@ -1,0 +1,1 @@
+"""Connect's converters, transforms and predicates against Kafka's own classes."""
