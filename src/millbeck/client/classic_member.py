@@ -234,7 +234,7 @@ class ClassicMember(Generic[R]):
             if self.idle.is_over():
                 log.warning("left group %s: no poll within max.poll.interval.ms", self.group_id)
                 if self._config.group_instance_id is None:
-                    await self._say_goodbye("no poll within max.poll.interval.ms")
+                    await self._send_leave("no poll within max.poll.interval.ms")
                 self._lose("no poll within max.poll.interval.ms")
                 return
             try:
@@ -321,11 +321,11 @@ class ClassicMember(Generic[R]):
             self._joining.cancel()
             self._joining = None
         if leaves_group or (leaves_group is None and self._config.group_instance_id is None):
-            await self._say_goodbye(reason)
+            await self._send_leave(reason)
         self._reset()
         self.needs_join = False
 
-    async def _say_goodbye(self, reason: str) -> None:
+    async def _send_leave(self, reason: str) -> None:
         if not self.member_id:
             return
         deadline = Deadline(min(self._config.request_timeout_ms, self._config.session_timeout_ms) / 1000)

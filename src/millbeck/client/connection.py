@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from millbeck.client.addresses import Address
 from millbeck.client.apis import call_of
-from millbeck.client.diagnosis import stranger
+from millbeck.client.diagnosis import peer_description
 from millbeck.client.errors import ConnectFailed, ConnectionClosed, Disconnected, ProtocolViolation, RequestTimeout
 from millbeck.client.metrics.connections import NodeMeter
 from millbeck.client.protocol import ConnectionCore, InFlightRequest, Outcome
@@ -393,7 +393,7 @@ class Connection(asyncio.Protocol):
             meter.received(len(data), now_s)
         if not self._has_received:
             self._has_received = True
-            words = stranger(data)
+            words = peer_description(data)
             if words is not None:
                 self._end(ConnectFailed(f"no connection to {self.address}: {words}"))
                 return

@@ -11,7 +11,7 @@ _ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
 """The maximum size of a response to ApiVersions, which has a few kilobytes; a larger one is not from a broker."""
 
 
-def stranger(first: bytes) -> str | None:
+def peer_description(first: bytes) -> str | None:
     """A description of the peer by its first bytes; None if it may be a Kafka broker."""
     if first.startswith((b"HTTP", b"<htm", b"<HTM", b"<!DO")):
         return "an HTTP server answered; is this the port of a Kafka listener?"

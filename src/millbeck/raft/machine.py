@@ -307,7 +307,7 @@ class QuorumMachine:
                 self._on_shutdown()
             case _:
                 assert_never(event)
-        self._tell_of_leader()
+        self._announce_leader()
         self.check_invariants()
         return self.effects
 
@@ -404,7 +404,7 @@ class QuorumMachine:
         if isinstance(self.role_state, Leading):
             voter_changes.abandon(self, self.role_state)
 
-    def _tell_of_leader(self) -> None:
+    def _announce_leader(self) -> None:
         if self.leader != self.known_leader:
             self.known_leader = self.leader
             self.emit(ChangeLeader(leader=self.known_leader))

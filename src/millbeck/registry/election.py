@@ -135,14 +135,14 @@ class Election:
         self._member_id = ""
         self._generation = _NO_GENERATION
         self._current: Identity | None = None
-        self._heard_s = self._loop.time()
+        self._answered_s = self._loop.time()
         """The send time of the last request whose response confirmed the membership."""
         self._is_member = False
 
     @property
     def has_lease(self) -> bool:
         """Whether the group cannot have removed this member yet, because its session timeout has not passed."""
-        return self._is_member and self._loop.time() - self._heard_s < self._settings.session_timeout_ms / 1000
+        return self._is_member and self._loop.time() - self._answered_s < self._settings.session_timeout_ms / 1000
 
     async def run(self) -> None:
         failures = 0
@@ -158,21 +158,21 @@ class Election:
                 continue
             except (UnknownMemberId, IllegalGeneration) as error:
                 log.info("no longer a member of group %s: %s", self._settings.group_id, error)
-                self._lose()
+                self._on_membership_lost()
             except ApiError as error:
                 failures += 1
                 self._cluster.forget_coordinator(self._settings.group_id)
                 log.debug("election in group %s: %s", self._settings.group_id, error)
-            self._lose_when_silent()
+            self._resign_when_silent()
             await asyncio.sleep(self._cluster.backoff.delay_s(max(1, failures)))
 
-    def _lose(self) -> None:
+    def _on_membership_lost(self) -> None:
         self._member_id, self._generation, self._is_member = "", _NO_GENERATION, False
         self._on_change(None)
 
-    def _lose_when_silent(self) -> None:
+    def _resign_when_silent(self) -> None:
         """Resign when no coordinator has answered for the length of the session timeout."""
-        if self._loop.time() - self._heard_s > self._settings.session_timeout_ms / 1000:
+        if self._loop.time() - self._answered_s > self._settings.session_timeout_ms / 1000:
             self._is_member = False
             self._on_change(None)
 
@@ -216,7 +216,7 @@ class Election:
         )
         if synced.error_code:
             raise from_code(synced.error_code)
-        self._heard_s = asked_s
+        self._answered_s = asked_s
         return self._read(synced.assignment)
 
     def _assign(self, response: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
@@ -254,17 +254,17 @@ class Election:
             asked_s = self._loop.time()
             try:
                 await self._beat()
-                self._heard_s = asked_s
+                self._answered_s = asked_s
                 if not self._is_member:
                     return  # it is a member still, after all: join again to hear who leads
             except RebalanceInProgress:
-                self._heard_s = asked_s
+                self._answered_s = asked_s
                 return
             except ApiError as error:
                 if not error.retriable:
                     raise
                 self._cluster.forget_coordinator(self._settings.group_id)
-                self._lose_when_silent()
+                self._resign_when_silent()
 
     async def _beat(self) -> None:
         deadline = Deadline(self._settings.session_timeout_ms / 1000)

@@ -40,7 +40,7 @@ NO_LEADER: Final = -1
 class Watcher(Protocol):
     """Notified when more of a partition is readable, or when it goes offline."""
 
-    def readable_grew(self, partition: Partition) -> None: ...
+    def readable_end_advanced(self, partition: Partition) -> None: ...
 
 
 class FollowerWatcher(Watcher, Protocol):
@@ -198,9 +198,9 @@ class Partition(PartitionAppends):
 
     def _notify_all(self) -> None:
         for watcher in list(self.watchers):
-            watcher.readable_grew(self)
+            watcher.readable_end_advanced(self)
         for follower in list(self.end_watchers):
-            follower.readable_grew(self)
+            follower.readable_end_advanced(self)
 
     # High watermark.
 
@@ -221,7 +221,7 @@ class Partition(PartitionAppends):
         failure = self._complete_passed() if self._just_written or self._waiting_for_all else None
         if grew or log.is_offline:
             for watcher in list(self.watchers):
-                watcher.readable_grew(self)
+                watcher.readable_end_advanced(self)
         if self.end_watchers:
             self._notify_followers(grew)
         if failure is not None:
@@ -240,7 +240,7 @@ class Partition(PartitionAppends):
         wakes = self._context is not None and self._context.wakes_followers
         if log.end_offset > self._notified_end_offset or log.is_offline or (high_watermark_advanced and wakes):
             for watcher in list(self.end_watchers):
-                watcher.readable_grew(self)
+                watcher.readable_end_advanced(self)
         elif high_watermark_advanced:
             for watcher in list(self.end_watchers):
                 watcher.high_watermark_advanced(self)
@@ -385,7 +385,7 @@ class Partition(PartitionAppends):
             log.delete_records(min(log_start_offset, self.high_watermark))
         if grew or has_start:
             for watcher in list(self.watchers):
-                watcher.readable_grew(self)
+                watcher.readable_end_advanced(self)
 
     def was_truncated(self) -> None:
         """Limit the high watermark to the log after a truncation."""

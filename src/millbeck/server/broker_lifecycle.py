@@ -95,10 +95,10 @@ class BrokerLifecycleManager:
         channel: ControllerChannel,
         *,
         register_here: Callable[[NodeRegistration], Awaitable[int]] | None = None,
-        on_untold: Callable[[], None] = lambda: None,
+        on_unreported: Callable[[], None] = lambda: None,
     ) -> None:
-        """``on_untold`` is called when no controller could be informed of a lost directory in time: the other brokers
-        still assume that this broker has those replicas.
+        """``on_unreported`` is called when no controller could be informed of a lost directory in time: the other
+        brokers still assume that this broker has those replicas.
 
         ``register_here`` calls the active controller in this process; it raises `NotController` elsewhere.
 
@@ -117,12 +117,12 @@ class BrokerLifecycleManager:
         self._incarnation_id = environment.randomness.uuid()
         self._backoff = Backoff(environment.randomness, first_ms=RETRY_MS_FIRST, max_ms=RETRY_MS_MAX)
         self._wake = asyncio.Event()
-        self._let_in = asyncio.Event()
+        self._unfenced = asyncio.Event()
         self._may_end = asyncio.Event()
         self._offline_directories: dict[Uuid, None] = {}
-        self._untold_since_s: float | None = None
-        self._untold_s_max = context.config.node.log_dir_failure_timeout_ms / 1000
-        self._on_untold = on_untold
+        self._unreported_since_s: float | None = None
+        self._unreported_s_max = context.config.node.log_dir_failure_timeout_ms / 1000
+        self._on_unreported = on_unreported
         self._supported_features = context.config.supported_features
         self._is_fenced = True
         self.refusal = ""
@@ -195,7 +195,7 @@ class BrokerLifecycleManager:
 
     async def wait_unfenced(self) -> None:
         """Wait until the controller has unfenced this broker, so that clients use it."""
-        await self._let_in.wait()
+        await self._unfenced.wait()
 
     # heartbeats
 
@@ -208,10 +208,10 @@ class BrokerLifecycleManager:
         loop = asyncio.get_running_loop()
         while self.state is not BrokerLifecycleState.STOPPED:
             sent_s = loop.time()
-            is_heard = await self._heartbeat()
+            is_answered = await self._heartbeat()
             if self.state is BrokerLifecycleState.LEAVING:
                 pause_s = LEAVE_POLL_SECONDS
-            elif self.state is BrokerLifecycleState.REGISTERED and is_heard:
+            elif self.state is BrokerLifecycleState.REGISTERED and is_answered:
                 # Ask often, to be unfenced as soon as this broker has replayed its registration.
                 pause_s = min(LEAVE_POLL_SECONDS, self._options.broker_heartbeat_interval_ms / 1000)
             else:
@@ -246,7 +246,7 @@ class BrokerLifecycleManager:
             if self._channel.is_closed:
                 # The node stops.
                 return False
-            self._look_at_untold()
+            self._check_unreported()
             if request.want_shut_down:
                 # No controller answered for a whole session, as when all nodes stop: nothing can be handed over.
                 log.info("broker %d stops without handing over its partitions: %s", self._node_id, error)
@@ -257,26 +257,26 @@ class BrokerLifecycleManager:
         if answer.error_code:
             error_name = from_code(answer.error_code).kafka_name
             log.warning("the controller refuses the heartbeat of broker %d: %s", self._node_id, error_name)
-            self._look_at_untold()
+            self._check_unreported()
             return False
         if len(offline) == len(self._offline_directories):
-            self._untold_since_s = None
-        self._heard(answer)
+            self._unreported_since_s = None
+        self._on_heartbeat_response(answer)
         return True
 
-    def _look_at_untold(self) -> None:
-        since_s = self._untold_since_s
-        if since_s is not None and self._environment.clock.monotonic() - since_s >= self._untold_s_max:
+    def _check_unreported(self) -> None:
+        since_s = self._unreported_since_s
+        if since_s is not None and self._environment.clock.monotonic() - since_s >= self._unreported_s_max:
             log.critical("no controller could be informed of a lost log directory within log.dir.failure.timeout.ms")
-            self._on_untold()
+            self._on_unreported()
 
-    def _heard(self, answer: BrokerHeartbeatResponse) -> None:
+    def _on_heartbeat_response(self, answer: BrokerHeartbeatResponse) -> None:
         if answer.is_fenced and not self._is_fenced and self.state is BrokerLifecycleState.RUNNING:
             log.warning("the controller has fenced broker %d: no heartbeat arrived in time", self._node_id)
         self._is_fenced = answer.is_fenced
         if not answer.is_fenced and self.state is BrokerLifecycleState.REGISTERED:
             self.state = BrokerLifecycleState.RUNNING
-            self._let_in.set()
+            self._unfenced.set()
         if answer.should_shut_down and self.state is BrokerLifecycleState.LEAVING:
             self._may_end.set()
 
@@ -285,8 +285,8 @@ class BrokerLifecycleManager:
         if directory_id in self._offline_directories:
             return
         self._offline_directories[directory_id] = None
-        if self._untold_since_s is None:
-            self._untold_since_s = self._environment.clock.monotonic()
+        if self._unreported_since_s is None:
+            self._unreported_since_s = self._environment.clock.monotonic()
         self._wake.set()
 
     # leaving

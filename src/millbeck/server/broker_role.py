@@ -107,7 +107,7 @@ class BrokerRole:
             broker,
             channels.membership,
             register_here=self._register_here if config.is_controller else None,
-            on_untold=lambda: fail(
+            on_unreported=lambda: fail(
                 OSError("a log directory failed, and it could not be reported to the controller in time")
             ),
         )

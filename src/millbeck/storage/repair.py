@@ -97,7 +97,7 @@ def find_damage(files: Files, log_directory: str, topic_partition: TopicPartitio
             problem = CorruptSegment(recovery.dropped[0].log_path, 0, reason)
         if problem is None or recovery.end_offset >= recovery_point:
             return None
-        return _what_goes(segments, problem, start_offset, recovery.end_offset, recovery_point)
+        return _damage_of(segments, problem, start_offset, recovery.end_offset, recovery_point)
     finally:
         for segment in segments:
             segment.handle.retire()
@@ -156,7 +156,7 @@ def _segments_of(files: Files, directory: str) -> list[Segment]:
     return segments
 
 
-def _what_goes(
+def _damage_of(
     segments: list[Segment], problem: CorruptSegment, start_offset: int, first_offset: int, recovery_point: int
 ) -> Damage:
     [index] = [index for index, segment in enumerate(segments) if segment.log_path == problem.path]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millbeck.client.diagnosis import stranger
+from millbeck.client.diagnosis import peer_description
 
 
 @pytest.mark.parametrize(
@@ -17,9 +17,9 @@ from millbeck.client.diagnosis import stranger
     ],
 )
 def test_a_stranger_is_named(first: bytes, words: str) -> None:
-    assert words in (stranger(first) or "")
+    assert words in (peer_description(first) or "")
 
 
 @pytest.mark.parametrize("first", [b"", b"\0", b"\0\0\1\x20\0\0\0\0"])
 def test_what_may_be_a_broker_is_none(first: bytes) -> None:
-    assert stranger(first) is None
+    assert peer_description(first) is None

@@ -49,7 +49,7 @@ class Watching:
     def __init__(self) -> None:
         self.told: list[int] = []
 
-    def readable_grew(self, partition: Partition) -> None:
+    def readable_end_advanced(self, partition: Partition) -> None:
         self.told.append(partition.high_watermark)
 
 
@@ -265,8 +265,8 @@ def test_a_watcher_may_leave_while_it_is_told() -> None:
     world = World()
 
     class Leaving(Watching):
-        def readable_grew(self, partition: Partition) -> None:
-            super().readable_grew(partition)
+        def readable_end_advanced(self, partition: Partition) -> None:
+            super().readable_end_advanced(partition)
             del partition.watchers[self]
 
     watchers = [Leaving(), Leaving()]

@@ -281,7 +281,7 @@ def test_a_directory_that_nobody_can_be_told_of_ends_the_node_in_time() -> None:
     run(
         scenario,
         directory_failure_timeout_ms=10_000,
-        on_untold=lambda: ended.append(asyncio.get_running_loop().time()),
+        on_unreported=lambda: ended.append(asyncio.get_running_loop().time()),
     )
 
 

@@ -14,7 +14,13 @@ from millbeck.cli.commands.topic import settings_of
 from millbeck.cli.completed_types import GROUP, TOPIC
 from millbeck.cli.connection_options import Target, check_reachable, run, target_options, topic_guessed
 from millbeck.cli.output import check_reader
-from millbeck.cli.records.record_format import FormatError, Shower, json_formatter, kcat_formatter, property_formatter
+from millbeck.cli.records.record_format import (
+    FormatError,
+    RecordPrinter,
+    json_formatter,
+    kcat_formatter,
+    property_formatter,
+)
 from millbeck.cli.records.start_positions import Start, parse_start_offset
 from millbeck.cli.suggestions import retired_option
 from millbeck.cli.verbs import Command, one_of_both
@@ -159,7 +165,9 @@ def command(
     )
     if wanted.is_member and start not in (Start(), Start(is_beginning=True)):
         raise click.UsageError("a group starts at its committed offsets: change them with `millbeck group reset`", ctx)
-    shower = _shower(form, settings_of(formatter_properties, "--formatter-property"), output, as_json, shows_null)
+    print_record = _record_printer(
+        form, settings_of(formatter_properties, "--formatter-property"), output, as_json, shows_null
+    )
     settings = target.client_settings(
         enable_auto_commit="true" if group is not None else "false",
         allow_auto_create_topics="false",
@@ -178,10 +186,12 @@ def command(
 
             shared = target.client_settings(group_id=group or "", share_acknowledgement_mode="explicit")
             limits = {"count_max": max_messages, "idle_ms_max": timeout_ms}
-            count = await print_shared(environment, shared, target, topics=wanted.topics, shower=shower, **limits)
+            count = await print_shared(
+                environment, shared, target, topics=wanted.topics, print_record=print_record, **limits
+            )
             return
         async with _consumer(environment, settings, target, wanted) as consumer:
-            async for shown, shown_count in _output_of(consumer, wanted, shower):
+            async for shown, shown_count in _output_of(consumer, wanted, print_record):
                 sys.stdout.buffer.write(shown)
                 sys.stdout.buffer.flush()
                 count += shown_count
@@ -213,7 +223,9 @@ def _pattern(ctx: click.Context, text: str | None) -> str | None:
     return text
 
 
-def _shower(form: str | None, properties: dict[str, str], output: str, as_json: bool, shows_null: bool) -> Shower:
+def _record_printer(
+    form: str | None, properties: dict[str, str], output: str, as_json: bool, shows_null: bool
+) -> RecordPrinter:
     try:
         if form is not None:
             return kcat_formatter(form, null=b"NULL" if shows_null else b"")
@@ -270,7 +282,9 @@ async def _partitions_of(consumer: Consumer, wanted: ConsumeRequest) -> list[Top
     return found
 
 
-async def _output_of(consumer: Consumer, wanted: ConsumeRequest, shower: Shower) -> AsyncIterator[tuple[bytes, int]]:
+async def _output_of(
+    consumer: Consumer, wanted: ConsumeRequest, print_record: RecordPrinter
+) -> AsyncIterator[tuple[bytes, int]]:
     """The text to print and its number of records, one item per poll."""
     import asyncio
 
@@ -294,7 +308,10 @@ async def _output_of(consumer: Consumer, wanted: ConsumeRequest, shower: Shower)
         count = sum(map(len, polled.values()))
         if left is not None:
             left -= count
-        yield b"".join(shower(partition, record) for partition, records in polled.items() for record in records), count
+        yield (
+            b"".join(print_record(partition, record) for partition, records in polled.items() for record in records),
+            count,
+        )
 
 
 async def _is_at_end(consumer: Consumer, ends: dict[TopicPartition, int] | None) -> bool:

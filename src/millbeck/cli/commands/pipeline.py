@@ -79,7 +79,7 @@ def run(
       millbeck pipeline run revenue.py --master spark://host:7077 --checkpoint s3a://bucket/revenue
       millbeck pipeline run large-orders.toml --once
     """
-    with _told():
+    with _one_line_errors():
         definition = _load(file).with_settings(
             bootstrap_servers=bootstrap_servers, master=master, checkpoint=checkpoint
         )
@@ -134,7 +134,7 @@ def validate(file: Path, bootstrap_servers: str | None, master: str | None) -> N
     Examples:
       millbeck pipeline validate revenue.py
     """
-    with _told():
+    with _one_line_errors():
         definition = _load(file).with_settings(bootstrap_servers=bootstrap_servers, master=master)
         _need_spark()
         from millbeck.pipeline.running.runner import build_topology
@@ -223,7 +223,7 @@ def skip(name: str, records: tuple[str, ...]) -> None:
     from millbeck.pipeline.running.skips import SkippedRecord, Skips
 
     directory = _known(name)
-    with _told():
+    with _one_line_errors():
         parsed = [SkippedRecord.parse(text) for text in records]
         topics = directory.status().get("topics")
         for record in parsed:
@@ -284,7 +284,7 @@ def logs(name: str, lines: int, follow: bool) -> None:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _one_line_errors() -> Iterator[None]:
     """Convert an error that the user can fix into a one-line message."""
     from millbeck.pipeline.error_summaries import explained
     from millbeck.pipeline.errors import PipelineError

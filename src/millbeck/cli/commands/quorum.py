@@ -127,7 +127,7 @@ def replica_rows(quorum: QuorumDescription, now_ms: int | None = None) -> list[d
 
     end = max((each.log_end_offset for each in quorum.voters), default=0)
 
-    def told(timestamp: int) -> object:
+    def age(timestamp: int) -> object:
         if now_ms is None:
             return timestamp
         return "never" if timestamp < 0 else f"{max(0, now_ms - timestamp)} ms ago"
@@ -138,8 +138,8 @@ def replica_rows(quorum: QuorumDescription, now_ms: int | None = None) -> list[d
             "directory_id": uuid_text(replica.directory_id),
             "log_end_offset": replica.log_end_offset,
             "lag": end - replica.log_end_offset,
-            "last_fetch_ms": told(replica.last_fetch_timestamp),
-            "last_caught_up_ms": told(replica.last_caught_up_timestamp),
+            "last_fetch_ms": age(replica.last_fetch_timestamp),
+            "last_caught_up_ms": age(replica.last_caught_up_timestamp),
             "status": "leader" if replica.replica_id == quorum.leader_id else role,
         }
 

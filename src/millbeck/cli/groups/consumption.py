@@ -9,7 +9,7 @@ from millbeck.cli.connection_options import Target, check_reachable
 from millbeck.cli.output import check_reader
 
 if TYPE_CHECKING:
-    from millbeck.cli.records.record_format import Shower
+    from millbeck.cli.records.record_format import RecordPrinter
     from millbeck.kernel.environment import Environment
 
 POLL_SECONDS: Final = 0.5
@@ -23,7 +23,7 @@ async def print_shared(
     topics: tuple[str, ...],
     count_max: int | None,
     idle_ms_max: int | None,
-    shower: Shower,
+    print_record: RecordPrinter,
 ) -> int:
     """Print until a limit is reached; returns the record count. Records acquired but not printed are released."""
     import asyncio
@@ -45,7 +45,7 @@ async def print_shared(
                 if count_max is not None and count >= count_max:
                     consumer.acknowledge(delivery, AcknowledgeType.RELEASE)
                     continue
-                sys.stdout.buffer.write(shower(delivery.partition, delivery.record))
+                sys.stdout.buffer.write(print_record(delivery.partition, delivery.record))
                 consumer.acknowledge(delivery)
                 count += 1
             if deliveries:

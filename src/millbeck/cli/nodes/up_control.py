@@ -60,7 +60,7 @@ def stop(node: int | None, data: str | None) -> None:
         os.kill(running.process_id, signal.SIGTERM)
         click.echo(f"asked process {running.process_id} to stop")
         return
-    _tell(running, "stop", node)
+    _send_command(running, "stop", node)
 
 
 @click.command(cls=Command)
@@ -73,7 +73,7 @@ def start(node: int, data: str | None) -> None:
     Examples:
       millbeck up start 2
     """
-    _tell(_one(data), "start", node)
+    _send_command(_one(data), "start", node)
 
 
 @click.command(cls=Command)
@@ -86,10 +86,10 @@ def kill(node: int, data: str | None) -> None:
     Examples:
       millbeck up kill 2
     """
-    _tell(_one(data), "kill", node)
+    _send_command(_one(data), "kill", node)
 
 
-def _tell(running: Running, verb: str, node: int) -> None:
+def _send_command(running: Running, verb: str, node: int) -> None:
     from millbeck.cli.nodes.control import ask
 
     if not running.socket:

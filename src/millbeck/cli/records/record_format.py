@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from millbeck.kernel.ids import TopicPartition
     from millbeck.records.record import Record
 
-Shower = Callable[["TopicPartition", "Record"], bytes]
+RecordPrinter = Callable[["TopicPartition", "Record"], bytes]
 
 FORMATTER_SETTINGS: Final = (
     "print.timestamp",
@@ -42,9 +42,9 @@ class FormatError(ValueError):
     """A format string with an unknown token."""
 
 
-def kcat_formatter(text: str, *, null: bytes = b"") -> Shower:
+def kcat_formatter(text: str, *, null: bytes = b"") -> RecordPrinter:
     """A formatter for a kcat format string; raises `FormatError`."""
-    pieces: list[bytes | Shower] = []
+    pieces: list[bytes | RecordPrinter] = []
     position = 0
     for token in _TOKEN.finditer(text):
         if token.start() > position:
@@ -61,7 +61,7 @@ def kcat_formatter(text: str, *, null: bytes = b"") -> Shower:
     return show
 
 
-def property_formatter(properties: Mapping[str, str]) -> Shower:
+def property_formatter(properties: Mapping[str, str]) -> RecordPrinter:
     """A formatter like Kafka's console consumer; raises `FormatError` for an unknown property."""
     for name in properties:
         if name not in FORMATTER_SETTINGS:
@@ -74,7 +74,7 @@ def property_formatter(properties: Mapping[str, str]) -> Shower:
     def is_on(name: str, default: str = "false") -> bool:
         return properties.get(name, default).lower() == "true"
 
-    parts: list[Shower] = []
+    parts: list[RecordPrinter] = []
     if is_on("print.timestamp"):
         parts.append(lambda partition, record: b"CreateTime:%d" % record.timestamp)
     if is_on("print.partition"):
@@ -117,8 +117,8 @@ def headers_text(record: Record, equals: bytes, separator: bytes, null: bytes) -
     )
 
 
-def _piece(token: str, null: bytes) -> bytes | Shower:
-    pieces: dict[str, Shower] = {
+def _piece(token: str, null: bytes) -> bytes | RecordPrinter:
+    pieces: dict[str, RecordPrinter] = {
         "s": lambda partition, record: null if record.value is None else record.value,
         "S": lambda partition, record: b"%d" % (-1 if record.value is None else len(record.value)),
         "R": lambda partition, record: _LENGTH.pack(-1 if record.value is None else len(record.value)),

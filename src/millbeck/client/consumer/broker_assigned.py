@@ -140,7 +140,7 @@ class ConsumerMembership:
         while self.failure is None:
             if not self.is_lost and self.idle.is_over():
                 log.warning("left group %s: no poll within max.poll.interval.ms", self.group_id)
-                await self._say_goodbye(LEAVE_EPOCH)
+                await self._send_leave(LEAVE_EPOCH)
                 self._lose()
             if self.is_lost:
                 # The program must be notified of the loss before this member accepts a new assignment.
@@ -265,13 +265,13 @@ class ConsumerMembership:
             self._beating.cancel()
             self._beating = None
         if self._config.group_instance_id is not None and not leaves_group:
-            await self._say_goodbye(LEAVE_STATIC_EPOCH)
+            await self._send_leave(LEAVE_STATIC_EPOCH)
         elif leaves_group is not False:
-            await self._say_goodbye(LEAVE_EPOCH)
+            await self._send_leave(LEAVE_EPOCH)
         self._reset()
         self.needs_join = False
 
-    async def _say_goodbye(self, epoch: int) -> None:
+    async def _send_leave(self, epoch: int) -> None:
         if not self.is_member:
             return
         deadline = Deadline(self._config.request_timeout_ms / 1000)

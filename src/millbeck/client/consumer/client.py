@@ -613,7 +613,7 @@ class Consumer(LoopBound, Generic[K, V]):
         membership.idle.polled()
         if membership.is_lost:
             membership.is_lost = False
-            await self._lose()
+            await self._on_partitions_lost()
         if membership.failure is not None:
             raise membership.failure
         has_subscription = bool(self._topics) or (self._pattern is not None and self.config.is_broker_assigning)
@@ -650,7 +650,7 @@ class Consumer(LoopBound, Generic[K, V]):
         await call(self._listener.on_revoked(partitions))
         self._set_partitions([partition for partition in self._positions.partitions if partition not in partitions])
 
-    async def _lose(self) -> None:
+    async def _on_partitions_lost(self) -> None:
         partitions = self._positions.partitions
         self._set_partitions([])
         if partitions:

@@ -45,10 +45,10 @@ class OrderedCommits:
             if callback is None:
                 log.warning("a commit failed: %s", error)
             else:
-                _tell(callback, offsets, error)
+                _run_callback(callback, offsets, error)
             raise
         if callback is not None:
-            _tell(callback, offsets, None)
+            _run_callback(callback, offsets, None)
 
     async def drain(self) -> None:
         """Wait until all commits so far have ended."""
@@ -56,7 +56,7 @@ class OrderedCommits:
             await asyncio.wait({self._last})
 
 
-def _tell(callback: CommitCallback, offsets: Offsets, error: ApiError | None) -> None:
+def _run_callback(callback: CommitCallback, offsets: Offsets, error: ApiError | None) -> None:
     try:
         callback(offsets, error)
     except Exception:

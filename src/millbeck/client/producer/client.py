@@ -250,10 +250,10 @@ class Producer(LoopBound, Generic[K, V]):
     def _new_future(self) -> RecordFuture:
         future: RecordFuture = self._loop.create_future()
         if self._interceptors:
-            future.add_done_callback(self._tell_interceptors)
+            future.add_done_callback(self._notify_interceptors)
         return future
 
-    def _tell_interceptors(self, future: RecordFuture) -> None:
+    def _notify_interceptors(self, future: RecordFuture) -> None:
         error = None if future.cancelled() else future.exception()
         metadata = None if future.cancelled() or error is not None else future.result()
         for interceptor in self._interceptors:

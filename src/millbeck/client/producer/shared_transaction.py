@@ -56,7 +56,7 @@ class SharedTransaction:
         self._timeout_s = config.max_block_ms / 1000
         self.cluster = Cluster(environment, config)
         self._identities = ProducerIdState()
-        self._transactions = Transactions(self.cluster, self._identities, config, _nobody_waits)
+        self._transactions = Transactions(self.cluster, self._identities, config, _no_wakeup)
         if ticket is not None:
             self._identities.current = ProducerIdentity(ticket.producer_id, ticket.epoch, True)
             self._transactions.is_version_2 = True
@@ -118,5 +118,5 @@ class SharedTransaction:
         await self.cluster.close()
 
 
-def _nobody_waits() -> None:
+def _no_wakeup() -> None:
     """Do nothing: there is no sender to wake."""

@@ -31,7 +31,13 @@ from millbeck.client.retry import Deadline
 from millbeck.client.serialization import Deserializer
 from millbeck.client.share.config import ShareConsumerConfig
 from millbeck.client.share.membership import ShareMembership
-from millbeck.client.share.session import AcknowledgeType, Place, Said, ShareFetchLimits, ShareSessionHandler
+from millbeck.client.share.session import (
+    Acknowledgements,
+    AcknowledgeType,
+    Place,
+    ShareFetchLimits,
+    ShareSessionHandler,
+)
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
     ApiError,
@@ -99,7 +105,7 @@ class ShareConsumer(LoopBound, Generic[K, V]):
         self._sessions: dict[int, ShareSessionHandler] = {}
         self._fetching: dict[int, asyncio.Task[None]] = {}
         self._ready: deque[AcquiredRecord] = deque()
-        self._unsettled: dict[tuple[Place, int], AcquiredRecord] = {}
+        self._unacknowledged: dict[tuple[Place, int], AcquiredRecord] = {}
         self._changed = asyncio.Event()
         self._is_closed = False
 
@@ -166,7 +172,7 @@ class ShareConsumer(LoopBound, Generic[K, V]):
         if self._is_closed:
             raise ClientClosed
         if not self.config.is_explicit:
-            self._settle_all(AcknowledgeType.ACCEPT)
+            self._complete_all(AcknowledgeType.ACCEPT)
         deadline = Deadline(timeout_s)
         while True:
             if self._membership.failure is not None:
@@ -197,7 +203,7 @@ class ShareConsumer(LoopBound, Generic[K, V]):
                     raise
                 break
             self._ready.popleft()
-            self._unsettled[delivery.place, delivery.record.offset] = delivery
+            self._unacknowledged[delivery.place, delivery.record.offset] = delivery
             found.append(cast("AcquiredRecord[K, V]", decoded))
         return found
 
@@ -220,21 +226,23 @@ class ShareConsumer(LoopBound, Generic[K, V]):
                 continue
             wanted = by_node.get(node_id, [])
             session = self._sessions.get(node_id)
-            if wanted or (session is not None and session.has_something_to_say):
+            if wanted or (session is not None and session.has_acknowledgements):
                 self._fetching[node_id] = self.cluster.spawn(self._fetch(node_id, dict(wanted)))
 
     async def _fetch(self, node_id: int, wanted: dict[Place, str]) -> None:
         session = self._sessions.get(node_id)
         if session is None:
             session = self._sessions[node_id] = ShareSessionHandler(self._membership._group_id, self.member_id)
-        said = session.take_acknowledgements() if session.is_open else {}
-        renewing = {place: offsets for place, offsets in said.items() if AcknowledgeType.RENEW in offsets.values()}
+        acknowledgements = session.take_acknowledgements() if session.is_open else {}
+        renewing = {
+            place: offsets for place, offsets in acknowledgements.items() if AcknowledgeType.RENEW in offsets.values()
+        }
         try:
             if renewing:
                 # A ShareFetch with RENEW acknowledgements cannot fetch records too, so they are sent separately.
-                await self._acknowledge(node_id, session, said)
-                said = {}
-            request = session.fetch_request(wanted, self._limits(), said)
+                await self._acknowledge(node_id, session, acknowledgements)
+                acknowledgements = {}
+            request = session.fetch_request(wanted, self._limits(), acknowledgements)
             deadline = Deadline(self.cluster.config.request_timeout_ms / 1000)
             response = await self.cluster.request(
                 request, ShareFetchResponse, deadline=deadline, node_id=node_id, purpose=FETCH
@@ -242,10 +250,10 @@ class ShareConsumer(LoopBound, Generic[K, V]):
             if response.error_code:
                 raise from_code(response.error_code, response.error_message or "")
             session.answered()
-            self._received(node_id, response, wanted, said)
+            self._received(node_id, response, wanted, acknowledgements)
         except ApiError as error:
             log.debug("share fetch from broker %d: %s", node_id, error)
-            self._lost(node_id, session, said, error)
+            self._lost(node_id, session, acknowledgements, error)
             self.cluster.request_refresh()
             await asyncio.sleep(_TROUBLE_PAUSE_SECONDS)
         finally:
@@ -262,23 +270,27 @@ class ShareConsumer(LoopBound, Generic[K, V]):
             config.acquire_mode == "record_limit",
         )
 
-    def _received(self, node_id: int, response: ShareFetchResponse, wanted: dict[Place, str], said: Said) -> None:
+    def _received(
+        self, node_id: int, response: ShareFetchResponse, wanted: dict[Place, str], acknowledgements: Acknowledgements
+    ) -> None:
         for topic in response.responses:
             for result in topic.partitions:
                 place = (topic.topic_id, result.partition_index)
-                if place in said:
+                if place in acknowledgements:
                     error = None
                     if result.acknowledge_error_code:
                         error = from_code(result.acknowledge_error_code, result.acknowledge_error_message or "")
-                    self._told(place, said.pop(place), error)
+                    self._report_acknowledgements(place, acknowledgements.pop(place), error)
                 if result.error_code:
                     if result.error_code == NotLeaderOrFollower.code:
                         self.cluster.request_refresh()
                     log.debug("share fetch of partition %d: error %d", result.partition_index, result.error_code)
                 elif place in wanted:
                     self._read(node_id, place, wanted[place], result)
-        for place, offsets in said.items():
-            self._told(place, offsets, NetworkException("the broker returned no result for the acknowledgement"))
+        for place, offsets in acknowledgements.items():
+            self._report_acknowledgements(
+                place, offsets, NetworkException("the broker returned no result for the acknowledgement")
+            )
 
     def _read(self, node_id: int, place: Place, name: str, result: ShareFetchPartitionResult) -> None:
         """Queue acquired records; acquired offsets without a record are acknowledged as gaps."""
@@ -308,12 +320,12 @@ class ShareConsumer(LoopBound, Generic[K, V]):
             raise InvalidRequest("records are accepted implicitly: share.acknowledgement.mode is implicit")
         key = (delivery.place, delivery.record.offset)
         if kind is not AcknowledgeType.RENEW:
-            self._unsettled.pop(key, None)
+            self._unacknowledged.pop(key, None)
         self._add_acknowledgement(delivery, kind)
 
-    def _settle_all(self, kind: AcknowledgeType) -> None:
-        unsettled, self._unsettled = self._unsettled, {}
-        for delivery in unsettled.values():
+    def _complete_all(self, kind: AcknowledgeType) -> None:
+        unacknowledged, self._unacknowledged = self._unacknowledged, {}
+        for delivery in unacknowledged.values():
             self._add_acknowledgement(delivery, kind)
 
     def _add_acknowledgement(self, delivery: AcquiredRecord[Any, Any], kind: AcknowledgeType) -> None:
@@ -322,33 +334,33 @@ class ShareConsumer(LoopBound, Generic[K, V]):
             session.acknowledge(delivery.place, delivery.record.offset, kind)
         else:
             error = NetworkException("the share session in which it was acquired has ended")
-            self._told(delivery.place, {delivery.record.offset: kind}, error)
+            self._report_acknowledgements(delivery.place, {delivery.record.offset: kind}, error)
 
     async def commit(self, *, timeout_s: float = 30.0) -> Outcomes:
         """Send acknowledgements and wait for the results; each partition's error, None for success."""
         self._enter()
         if not self.config.is_explicit:
-            self._settle_all(AcknowledgeType.ACCEPT)
+            self._complete_all(AcknowledgeType.ACCEPT)
         outcomes: Outcomes = {}
         async with asyncio.timeout(timeout_s):
             for node_id, session in list(self._sessions.items()):
                 while node_id in self._fetching:
                     await asyncio.wait([self._fetching[node_id]])
-                said = session.take_acknowledgements()
-                if said:
-                    await self._acknowledge(node_id, session, said, outcomes)
+                acknowledgements = session.take_acknowledgements()
+                if acknowledgements:
+                    await self._acknowledge(node_id, session, acknowledgements, outcomes)
         return outcomes
 
     async def _acknowledge(
         self,
         node_id: int,
         session: ShareSessionHandler,
-        said: Said,
+        acknowledgements: Acknowledgements,
         outcomes: Outcomes | None = None,
         *,
         is_last: bool = False,
     ) -> None:
-        request = session.acknowledge_request(said, is_last=is_last)
+        request = session.acknowledge_request(acknowledgements, is_last=is_last)
         deadline = Deadline(self.cluster.config.request_timeout_ms / 1000)
         try:
             response = await self.cluster.request(
@@ -357,23 +369,23 @@ class ShareConsumer(LoopBound, Generic[K, V]):
             if response.error_code:
                 raise from_code(response.error_code, response.error_message or "")
         except ApiError as error:
-            self._lost(node_id, session, said, error, outcomes)
+            self._lost(node_id, session, acknowledgements, error, outcomes)
             return
         session.answered()
-        left = dict(said)
+        left = dict(acknowledgements)
         for topic in response.responses:
             for result in topic.partitions:
                 place = (topic.topic_id, result.partition_index)
                 offsets = left.pop(place, None)
                 if offsets is not None:
                     refusal = from_code(result.error_code, result.error_message or "") if result.error_code else None
-                    self._told(place, offsets, refusal, outcomes)
+                    self._report_acknowledgements(place, offsets, refusal, outcomes)
         for place, offsets in left.items():
-            self._told(
+            self._report_acknowledgements(
                 place, offsets, NetworkException("the broker returned no result for the acknowledgement"), outcomes
             )
 
-    def _told(
+    def _report_acknowledgements(
         self,
         place: Place,
         offsets: dict[int, AcknowledgeType],
@@ -388,15 +400,20 @@ class ShareConsumer(LoopBound, Generic[K, V]):
             self._on_acknowledged(partition, offsets, error)
 
     def _lost(
-        self, node_id: int, session: ShareSessionHandler, said: Said, error: ApiError, outcomes: Outcomes | None = None
+        self,
+        node_id: int,
+        session: ShareSessionHandler,
+        acknowledgements: Acknowledgements,
+        error: ApiError,
+        outcomes: Outcomes | None = None,
     ) -> None:
         """Called when the session has ended: its records are released to other members, and pending acknowledgements
         are no longer valid."""
-        for unsent in (said, session.reset()):
+        for unsent in (acknowledgements, session.reset()):
             for place, offsets in unsent.items():
-                self._told(place, offsets, error, outcomes)
+                self._report_acknowledgements(place, offsets, error, outcomes)
         self._ready = deque(each for each in self._ready if each.node_id != node_id)
-        self._unsettled = {key: each for key, each in self._unsettled.items() if each.node_id != node_id}
+        self._unacknowledged = {key: each for key, each in self._unacknowledged.items() if each.node_id != node_id}
 
     # lifecycle
 
@@ -415,7 +432,7 @@ class ShareConsumer(LoopBound, Generic[K, V]):
         try:
             async with asyncio.timeout(_CLOSE_SECONDS_MAX):
                 if not self.config.is_explicit:
-                    self._settle_all(AcknowledgeType.ACCEPT)
+                    self._complete_all(AcknowledgeType.ACCEPT)
                 for node_id, session in list(self._sessions.items()):
                     while node_id in self._fetching:
                         await asyncio.wait([self._fetching[node_id]])

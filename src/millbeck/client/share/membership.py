@@ -31,7 +31,7 @@ class ShareMembership:
         self.assigned: dict[bytes, list[int]] = {}
         self.failure: ApiError | None = None
         self._topics: list[str] = []
-        self._told: list[str] | None = None
+        self._sent_topics: list[str] | None = None
         self._wake = asyncio.Event()
         self._beating: asyncio.Task[None] | None = None
 
@@ -55,7 +55,7 @@ class ShareMembership:
                 continue
             except ApiError as error:
                 failures += 1
-                self._told = None
+                self._sent_topics = None
                 if not error.retriable:
                     self.failure = error
                     self._on_change()
@@ -73,14 +73,14 @@ class ShareMembership:
         """Send one heartbeat; returns the interval until the next."""
         deadline = Deadline(self._cluster.config.request_timeout_ms / 1000)
         topics = self._topics
-        is_full = self.epoch == JOIN_EPOCH or self._told != topics
+        is_full = self.epoch == JOIN_EPOCH or self._sent_topics != topics
         request = ShareGroupHeartbeatRequest(
             self._group_id, self.member_id, self.epoch, self._rack or None, list(topics) if is_full else None
         )
         response = await self._send(request, deadline)
         if response.error_code:
             raise heartbeat_error(response.error_code, response.error_message, request.member_epoch)
-        self._told = topics
+        self._sent_topics = topics
         self.epoch = response.member_epoch
         if response.assignment is not None:
             self.assigned = {each.topic_id: each.partitions for each in response.assignment.topic_partitions}
@@ -95,7 +95,7 @@ class ShareMembership:
 
     def _begin_anew(self) -> None:
         self.epoch = JOIN_EPOCH
-        self._told = None
+        self._sent_topics = None
         self.assigned = {}
         self._on_change()
 

@@ -37,7 +37,7 @@ class ShareFetchLimits(NamedTuple):
     is_record_limit: bool
 
 
-Said = dict[Place, dict[int, AcknowledgeType]]
+Acknowledgements = dict[Place, dict[int, AcknowledgeType]]
 
 
 class ShareSessionHandler:
@@ -45,42 +45,43 @@ class ShareSessionHandler:
         self._group_id = group_id
         self._member_id = member_id
         self.epoch = 0
-        self._told: dict[Place, None] = {}
-        self._said: Said = {}
+        self._partitions: dict[Place, None] = {}
+        self._acknowledgements: Acknowledgements = {}
 
     @property
     def is_open(self) -> bool:
         return self.epoch != 0
 
     @property
-    def has_something_to_say(self) -> bool:
-        return bool(self._said)
+    def has_acknowledgements(self) -> bool:
+        return bool(self._acknowledgements)
 
     def acknowledge(self, place: Place, offset: int, kind: AcknowledgeType) -> None:
-        self._said.setdefault(place, {})[offset] = kind
+        self._acknowledgements.setdefault(place, {})[offset] = kind
 
-    def take_acknowledgements(self) -> Said:
-        said, self._said = self._said, {}
-        return said
+    def take_acknowledgements(self) -> Acknowledgements:
+        acknowledgements, self._acknowledgements = self._acknowledgements, {}
+        return acknowledgements
 
     def fetch_request(
-        self, wanted: Iterable[Place], limits: ShareFetchLimits, said: Said
+        self, wanted: Iterable[Place], limits: ShareFetchLimits, acknowledgements: Acknowledgements
     ) -> share_fetch_messages.ShareFetchRequest:
         wanted = dict.fromkeys(wanted)
-        added = [place for place in wanted if place not in self._told]
-        forgotten = [place for place in self._told if place not in wanted]
+        added = [place for place in wanted if place not in self._partitions]
+        forgotten = [place for place in self._partitions if place not in wanted]
         topics: dict[bytes, list[share_fetch_messages.ShareFetchPartition]] = {}
-        for topic_id, index in dict.fromkeys([*added, *said]):
+        for topic_id, index in dict.fromkeys([*added, *acknowledgements]):
             batches = [
-                share_fetch_messages.AcknowledgementBatch(*each) for each in _batches(said.get((topic_id, index), {}))
+                share_fetch_messages.AcknowledgementBatch(*each)
+                for each in _batches(acknowledgements.get((topic_id, index), {}))
             ]
             topics.setdefault(topic_id, []).append(share_fetch_messages.ShareFetchPartition(index, batches))
         gone: dict[bytes, list[int]] = {}
         for topic_id, index in forgotten:
             gone.setdefault(topic_id, []).append(index)
         # A partition with acknowledgements stays in the session even if it is not fetched any more.
-        self._told = dict.fromkeys(
-            [*wanted, *[place for place in said if place not in wanted and place not in forgotten]]
+        self._partitions = dict.fromkeys(
+            [*wanted, *[place for place in acknowledgements if place not in wanted and place not in forgotten]]
         )
         return share_fetch_messages.ShareFetchRequest(
             self._group_id,
@@ -97,12 +98,14 @@ class ShareSessionHandler:
             [share_fetch_messages.ForgottenShareTopic(topic_id, indexes) for topic_id, indexes in gone.items()],
         )
 
-    def acknowledge_request(self, said: Said, *, is_last: bool = False) -> share_fetch_messages.ShareAcknowledgeRequest:
+    def acknowledge_request(
+        self, acknowledgements: Acknowledgements, *, is_last: bool = False
+    ) -> share_fetch_messages.ShareAcknowledgeRequest:
         topics: dict[bytes, list[share_fetch_messages.AcknowledgePartition]] = {}
-        for (topic_id, index), offsets in said.items():
+        for (topic_id, index), offsets in acknowledgements.items():
             batches = [share_fetch_messages.AcknowledgementBatch(*each) for each in _batches(offsets)]
             topics.setdefault(topic_id, []).append(share_fetch_messages.AcknowledgePartition(index, batches))
-        is_renewing = any(AcknowledgeType.RENEW in offsets.values() for offsets in said.values())
+        is_renewing = any(AcknowledgeType.RENEW in offsets.values() for offsets in acknowledgements.values())
         return share_fetch_messages.ShareAcknowledgeRequest(
             self._group_id,
             self._member_id,
@@ -115,10 +118,10 @@ class ShareSessionHandler:
         """Record that the broker has accepted the last request."""
         self.epoch = 1 if self.epoch == INT_MAX else self.epoch + 1
 
-    def reset(self) -> Said:
+    def reset(self) -> Acknowledgements:
         """Start a new session; returns the unsent acknowledgements, which are no longer valid."""
         self.epoch = 0
-        self._told = {}
+        self._partitions = {}
         return self.take_acknowledgements()
 
 

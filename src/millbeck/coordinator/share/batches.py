@@ -18,11 +18,11 @@ def combine(known: Sequence[StateBatch], newer: Iterable[StateBatch], start_offs
     """
     result = list(known)
     for batch in newer:
-        result = _lay_over(result, batch)
+        result = _overlay(result, batch)
     return _joined(_from_offset(result, start_offset))
 
 
-def _lay_over(known: list[StateBatch], batch: StateBatch) -> list[StateBatch]:
+def _overlay(known: list[StateBatch], batch: StateBatch) -> list[StateBatch]:
     first, last = batch.first_offset, batch.last_offset
     if not known or known[-1].last_offset < first:
         known.append(batch)

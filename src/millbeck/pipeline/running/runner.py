@@ -180,15 +180,15 @@ class Runner:
                     raise DriverLost(f"Spark's Java process has ended: {explained(error)}") from error
                 if not isinstance(error, MENDED):
                     raise
-                told = explained(error)
+                summary = explained(error)
                 self._directory.save_failure(error)
-                is_final = isinstance(told, FINAL) or (type(told) is PipelineError and isinstance(error, _WRONG))
+                is_final = isinstance(summary, FINAL) or (type(summary) is PipelineError and isinstance(error, _WRONG))
                 wait = self._backoff.failed(time.monotonic() - began, has_progressed=self._has_progressed)
                 if is_final or wait is None:
-                    raise told from error
+                    raise summary from error
                 restarts = self._directory.restarts() + 1
-                self._directory.write_status(state="waiting", error=str(told), restarts=restarts)
-                self._report(f"failed: {told}; trying again in {wait:.0f} s")
+                self._directory.write_status(state="waiting", error=str(summary), restarts=restarts)
+                self._report(f"failed: {summary}; trying again in {wait:.0f} s")
                 self._stops.wait(wait)
 
     def _attempt(self) -> None:
@@ -217,25 +217,25 @@ class Runner:
         return self._groups
 
     def _follow(self, query: StreamingQuery) -> None:
-        told = -1
+        last_reported = -1
         while not query.awaitTermination(_LOOK_SECONDS):
-            told = self._tell(query, told)
+            last_reported = self._report_progress(query, last_reported)
             if self._stops.is_set():
                 query.stop()
-        self._tell(query, told)
+        self._report_progress(query, last_reported)
 
-    def _tell(self, query: StreamingQuery, told: int) -> int:
+    def _report_progress(self, query: StreamingQuery, last_reported: int) -> int:
         for reported in query.recentProgress:
             progress = progress_of(json.loads(reported.json))
             self._metrics.looked(progress)
-            if progress.batch > told and progress.rows:
-                told = progress.batch
+            if progress.batch > last_reported and progress.rows:
+                last_reported = progress.batch
                 self._has_progressed = True
                 self._metrics.wrote(progress)
                 self._progress_groups().progressed(reported)
                 self._directory.write_status(progress=progress.as_json())
                 self._watch(progress)
-        return told
+        return last_reported
 
 
 def jvm_has_exited() -> bool:

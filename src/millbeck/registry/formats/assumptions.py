@@ -28,7 +28,7 @@ class Assumptions:
         self._incompatible: dict[Hashable, Problems] = {}
         self._steps = 0
 
-    def settled(self, compare: Callable[[], Problems]) -> Problems:
+    def resolve(self, compare: Callable[[], Problems]) -> Problems:
         """Repeat ``compare``, which calls `once`, until all assumptions were correct; returns its result."""
         while True:
             self._results = dict(self._incompatible)

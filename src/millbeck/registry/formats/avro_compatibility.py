@@ -47,7 +47,7 @@ class _Resolution:
         self._assumptions = Assumptions(STEPS_MAX)
 
     def resolve(self, reader: AvroType, writer: AvroType) -> list[Incompatibility]:
-        return self._assumptions.settled(lambda: self.compare(reader, writer, ""))
+        return self._assumptions.resolve(lambda: self.compare(reader, writer, ""))
 
     def compare(self, reader: AvroType, writer: AvroType, path: str) -> list[Incompatibility]:
         self._assumptions.step()

@@ -98,7 +98,7 @@ class ShardDriver(Generic[S, R]):
         self.partition.watchers.pop(self, None)
         self.host.close()
 
-    def readable_grew(self, partition: Partition) -> None:
+    def readable_end_advanced(self, partition: Partition) -> None:
         """Called when the high watermark has advanced, possibly past records that were in the log before this shard was
         loaded."""
         if self._awaited_offset is not None:

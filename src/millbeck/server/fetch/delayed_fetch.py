@@ -141,7 +141,7 @@ class DelayedFetch:
                     wanted.partition.watchers.pop(self, None)
                     wanted.partition.end_watchers.pop(self, None)
 
-    def readable_grew(self, partition: Partition) -> None:
+    def readable_end_advanced(self, partition: Partition) -> None:
         self._wake()
 
     def high_watermark_advanced(self, partition: Partition) -> None:

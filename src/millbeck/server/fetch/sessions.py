@@ -149,7 +149,7 @@ class FetchSession:
                 partition.watchers[self] = None
             self._by_partition[partition] = wanted
 
-    def readable_grew(self, partition: Partition) -> None:
+    def readable_end_advanced(self, partition: Partition) -> None:
         wanted = self._by_partition.get(partition)
         if wanted is None:
             return

@@ -136,7 +136,7 @@ class ConnectionAuthentication:
         self._session: Session | None = None
 
     def handle(self, connection: Connection, frame: memoryview) -> None:
-        if self._running is None and not self._begins_again(connection, frame):
+        if self._running is None and not self._is_reauthentication(connection, frame):
             self._listener.dispatcher.handle(connection, frame)
             return
         running = self._running
@@ -156,7 +156,7 @@ class ConnectionAuthentication:
         if running.expects_bare_tokens and self._running is not None:
             connection.expect_frames(0)
 
-    def _begins_again(self, connection: Connection, frame: memoryview) -> bool:
+    def _is_reauthentication(self, connection: Connection, frame: memoryview) -> bool:
         """Whether this frame begins a re-authentication. Closes the connection if the session has expired."""
         session = self._session
         assert session is not None

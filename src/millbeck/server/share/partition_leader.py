@@ -210,7 +210,7 @@ class SharePartitionLeader:
 
     # Completing waiting fetches
 
-    def readable_grew(self, partition: Partition) -> None:
+    def readable_end_advanced(self, partition: Partition) -> None:
         if not partition.is_leader or partition.log.is_offline:
             self.end(NotLeaderOrFollower(f"this broker does not lead {partition.name}"))
         elif self.waiting:

@@ -104,7 +104,7 @@ class Fabric:
             count = self._cut.pop(link, 0) - 1
             if count > 0:
                 self._cut[link] = count
-        self._kick_stalled()
+        self._retransmit_stalled()
 
     def slow_down(self, source: str, target: str, seconds: float) -> None:
         """Add to the latency of one direction."""
@@ -115,9 +115,9 @@ class Fabric:
         self.trace("heal")
         self._cut.clear()
         self._slow.clear()
-        self._kick_stalled()
+        self._retransmit_stalled()
 
-    def _kick_stalled(self) -> None:
+    def _retransmit_stalled(self) -> None:
         stalled, self.stalled = self.stalled, {}
         for pipe in stalled:
             if self.is_blocked(pipe.source_machine, pipe.target_machine):
@@ -145,7 +145,7 @@ class Fabric:
     def set_power(self, name: str, *, is_up: bool) -> None:
         self._machines[name].is_up = is_up
         if is_up:
-            self._kick_stalled()
+            self._retransmit_stalled()
 
     def forget(self, transport: SimTransport) -> None:
         self._transports.pop(transport, None)

@@ -106,9 +106,9 @@ class World:
         with warnings.catch_warnings():
             # What they were about to await is never begun.
             warnings.simplefilter("ignore", RuntimeWarning)
-            _lay_to_rest(self._killed_tasks)
+            _close_coroutines(self._killed_tasks)
             # Some have scheduled new work while they were closed.
-            _lay_to_rest(asyncio.all_tasks(self.loop))
+            _close_coroutines(asyncio.all_tasks(self.loop))
             self._killed_tasks.clear()
         self.loop.close()
 
@@ -131,7 +131,7 @@ class World:
     def clear_failures(self) -> list[str]:
         """Clear the failures so far, for a scenario that expects them; returns their messages."""
         self._collect_failures()
-        messages = [_sentence(failure) for failure in self._failures]
+        messages = [_failure_text(failure) for failure in self._failures]
         self._failures.clear()
         return messages
 
@@ -146,7 +146,7 @@ class World:
         if self._failures:
             failures, self._failures = self._failures, []
             cause = next((error for _, error in failures if error is not None), None)
-            raise SimulationFailed("; ".join(map(_sentence, failures[:5]))) from cause
+            raise SimulationFailed("; ".join(map(_failure_text, failures[:5]))) from cause
 
     def forget_process(self, process: Process) -> None:
         """Stop a process permanently. Its coroutines are kept, so that their ``finally`` blocks do not run."""
@@ -198,7 +198,7 @@ class _Services:
         return self._world.run_of(PROCESS.get()).environment.threads.run(function, *arguments)
 
 
-def _sentence(failure: tuple[str, BaseException | None]) -> str:
+def _failure_text(failure: tuple[str, BaseException | None]) -> str:
     message, error = failure
     return message if error is None else f"{message}: {error!r}"
 
@@ -208,7 +208,7 @@ def _restore_collector(was_enabled: bool) -> None:
         gc.enable()
 
 
-def _lay_to_rest(tasks: Iterable[asyncio.Task[Any]]) -> None:
+def _close_coroutines(tasks: Iterable[asyncio.Task[Any]]) -> None:
     for task in tasks:
         task._log_destroy_pending = False  # type: ignore[attr-defined]
         try:

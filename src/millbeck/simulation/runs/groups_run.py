@@ -122,7 +122,7 @@ class GroupsRun:
         admin = Admin({"bootstrap.servers": servers}, environment=environment)
         await self._create(admin)
         client = Cluster(environment, ClientConfig.parse({"bootstrap.servers": servers}))
-        seats = [asyncio.create_task(self._seat(client, number)) for number in range(self.plan.member_count)]
+        seats = [asyncio.create_task(self._run_members(client, number)) for number in range(self.plan.member_count)]
         await self._inject_faults(admin)
         self._is_calm = True
         for member in self._members.values():
@@ -151,7 +151,7 @@ class GroupsRun:
             behaviour=self.plan.behaviour,
         )
 
-    async def _seat(self, client: Cluster, number: int) -> None:
+    async def _run_members(self, client: Cluster, number: int) -> None:
         """Run one member after the other: when one ends, the next one joins."""
         while True:
             self._member_number += 1

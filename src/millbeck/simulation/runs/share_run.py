@@ -126,7 +126,7 @@ class ShareRun:
         admin = Admin({"bootstrap.servers": servers}, environment=environment)
         await self._create(admin)
         await self._configure(admin)
-        seats = [asyncio.create_task(self._seat(environment, servers)) for _ in range(self.plan.member_count)]
+        seats = [asyncio.create_task(self._run_members(environment, servers)) for _ in range(self.plan.member_count)]
         watching = asyncio.create_task(self._watch_starts(admin))
         producing = asyncio.create_task(self._produce(environment, servers))
         await self._inject_faults()
@@ -200,7 +200,7 @@ class ShareRun:
                             delivery_count=int(told["delivery.count"]),
                         )
 
-    async def _seat(self, environment: Environment, servers: str) -> None:
+    async def _run_members(self, environment: Environment, servers: str) -> None:
         """Run one member after the other: when one ends, the next one joins."""
         settings = {
             "bootstrap.servers": servers,

@@ -137,7 +137,9 @@ class Worker:
                     sent.add_done_callback(lambda future: future.cancelled() or future.exception())
                 if self._dice.random() < 0.06:
                     is_left_alone = True
-                    self._progress.zombies.append(asyncio.ensure_future(self._haunt(producer, max(values) + 1)))
+                    self._progress.zombies.append(
+                        asyncio.ensure_future(self._resume_replaced(producer, max(values) + 1))
+                    )
                     return False
                 await producer.send_offsets(GROUP, {self._place: CommittedOffset(max(values) + 1)})
                 if self._dice.random() < 0.15:
@@ -165,7 +167,7 @@ class Worker:
         polled = await consumer.poll(timeout_s=1.0, max_records=self._dice.randint(1, CHUNK_MAX))
         return {record.offset: record.value or b"" for record in polled.get(self._place, [])}
 
-    async def _haunt(self, producer: Producer, position: int) -> None:
+    async def _resume_replaced(self, producer: Producer, position: int) -> None:
         """Continue with a producer that was replaced while it hung: it must be fenced."""
         try:
             await asyncio.sleep(self._dice.uniform(0.0, 6.0))

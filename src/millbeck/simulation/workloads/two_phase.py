@@ -111,8 +111,8 @@ class TwoPhaseWorker:
                 state = await self._prepare(producer, page.position, position)
                 if self._dice.random() < STOP_CHANCE:
                     is_left_alone = True
-                    haunting = self._haunt(producer, owner, position, state)
-                    self._progress.zombies.append(asyncio.ensure_future(haunting))
+                    resumed = self._resume_replaced(producer, owner, position, state)
+                    self._progress.zombies.append(asyncio.ensure_future(resumed))
                     return False
                 await asyncio.sleep(self._dice.uniform(0.0, THINK_SECONDS_MAX))
                 self._ledger.decide(self._index, owner, position, state)
@@ -135,7 +135,7 @@ class TwoPhaseWorker:
             sent.add_done_callback(lambda future: future.cancelled() or future.exception())
         return await producer.prepare_transaction()
 
-    async def _haunt(self, producer: Producer, owner: int, position: int, state: PreparedState) -> None:
+    async def _resume_replaced(self, producer: Producer, owner: int, position: int, state: PreparedState) -> None:
         """Resume a replaced worker: it must not be able to decide or end transactions of its successor."""
         try:
             await asyncio.sleep(self._dice.uniform(0.0, HOLD_SECONDS_MAX))

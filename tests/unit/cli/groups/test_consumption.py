@@ -46,7 +46,7 @@ def test_records_are_printed_and_accepted(monkeypatch: pytest.MonkeyPatch) -> No
                 topics=("t",),
                 count_max=count,
                 idle_ms_max=4000,
-                shower=lambda _, record: (record.value or b"") + b"\n",
+                print_record=lambda _, record: (record.value or b"") + b"\n",
             )
         assert printed.text == b"a\nb\nc\n"
 

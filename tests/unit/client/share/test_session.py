@@ -39,10 +39,10 @@ def test_what_was_said_goes_out_once_in_as_few_batches_as_can_be() -> None:
         session.acknowledge(A, offset, AcknowledgeType.ACCEPT)
     session.acknowledge(A, 4, AcknowledgeType.RELEASE)
     session.acknowledge(A, 9, AcknowledgeType.RELEASE)
-    assert session.has_something_to_say
+    assert session.has_acknowledgements
     request = session.fetch_request([A], LIMITS, session.take_acknowledgements())
     assert _topics(request) == [(0, [(1, 3, [1]), (4, 4, [2]), (9, 9, [2])])]
-    assert not session.has_something_to_say
+    assert not session.has_acknowledgements
 
 
 def test_an_acknowledgement_says_whether_it_renews_and_whether_it_is_the_last() -> None:

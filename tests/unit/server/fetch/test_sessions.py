@@ -152,7 +152,7 @@ def test_only_what_is_named_or_has_grown_is_looked_at() -> None:
         session.watch(each, where[each.partition_index])
         session.mark_without_data(each)
     assert session.ready == {}
-    session.readable_grew(where[1])
+    session.readable_end_advanced(where[1])
     assert list(session.ready.values()) == [busy]
     session.update([wanted(index=0, offset=5)], ())
     assert quiet.fetch_offset == 5
@@ -168,7 +168,7 @@ def test_growth_wakes_a_parked_fetch() -> None:
     session.watch(only, place)
     woken: list[int] = []
     session.on_ready = lambda: woken.append(1)
-    session.readable_grew(place)
+    session.readable_end_advanced(place)
     assert woken == [1]
 
 
@@ -182,7 +182,7 @@ def test_a_forgotten_or_closed_partition_is_no_longer_watched() -> None:
     session.watch(second, places[1])
     session.update([], [first.key])
     assert session not in places[0].watchers
-    session.readable_grew(places[0])
+    session.readable_end_advanced(places[0])
     assert first.key not in session.ready
     session.close()
     assert session not in places[1].watchers
@@ -223,7 +223,7 @@ def test_a_followers_session_watches_the_end_of_the_log() -> None:
     session.high_watermark_advanced(place)
     assert (list(session.ready.values()), woken) == ([asked], [])
     session.high_watermark_advanced(partition())
-    session.readable_grew(place)
+    session.readable_end_advanced(place)
     assert woken == [1]
     session.close()
     assert place.end_watchers == {}

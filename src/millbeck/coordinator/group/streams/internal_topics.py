@@ -31,7 +31,7 @@ class StatusCode(IntEnum):
     SHUTDOWN_APPLICATION = 4
     ASSIGNMENT_DELAYED = 5
 
-    def told(self, detail: str) -> Status:
+    def with_detail(self, detail: str) -> Status:
         return Status(int(self), detail)
 
 
@@ -83,16 +83,16 @@ def configure(topology: Topology, topics: Topics) -> ConfiguredTopology:
     absent = sorted(name for name in sources if topics.shape(name) is None)
     if absent:
         text = f"Source topics {_summary(absent)} are missing."
-        return ConfiguredTopology(problem=StatusCode.MISSING_SOURCE_TOPICS.told(text))
+        return ConfiguredTopology(problem=StatusCode.MISSING_SOURCE_TOPICS.with_detail(text))
     try:
         counts = _Counts(topology, topics)
         missing = _missing_topics(topology, topics, counts.decided)
     except _Unfit as error:
-        return ConfiguredTopology(problem=StatusCode.INCORRECTLY_PARTITIONED_TOPICS.told(str(error)))
+        return ConfiguredTopology(problem=StatusCode.INCORRECTLY_PARTITIONED_TOPICS.with_detail(str(error)))
     problem = None
     if missing:
         text = f"Internal topics are missing: {_summary(list(missing))}"
-        problem = StatusCode.MISSING_INTERNAL_TOPICS.told(text)
+        problem = StatusCode.MISSING_INTERNAL_TOPICS.with_detail(text)
     tasks = {name: counts.task_count(each) for name, each in topology.subtopologies.items()}
     return ConfiguredTopology(counts.decided, tasks, missing, problem)
 

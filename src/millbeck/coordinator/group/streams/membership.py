@@ -165,7 +165,7 @@ class StreamsGroupMembership:
             heartbeat_interval_ms=self._interval_ms(group.group_id, is_waiting=is_waiting),
             status=statuses,
         )
-        self._tell_tasks(draft, soft, request, before, updated, response)
+        self._add_tasks(draft, soft, request, before, updated, response)
         # Not earlier: a refused request must not change anything.
         self._soft[group.group_id] = soft
         return Result(
@@ -264,20 +264,20 @@ class StreamsGroupMembership:
         group = draft.group
         if _delay_key(group.group_id) in self._timers:
             text = "Assignment delayed due to the configured initial rebalance delay."
-            return [StatusCode.ASSIGNMENT_DELAYED.told(text)]
+            return [StatusCode.ASSIGNMENT_DELAYED.with_detail(text)]
         if group.assignment_epoch >= group.epoch:
             return []
         interval_ms = self._settings(group.group_id).assignment_interval_ms
         if group.assigned_at_ms and interval_ms and now_ms < group.assigned_at_ms + interval_ms:
             text = "Assignment delayed due to the configured assignment interval."
-            return [StatusCode.ASSIGNMENT_DELAYED.told(text)]
+            return [StatusCode.ASSIGNMENT_DELAYED.with_detail(text)]
         problem = self._problem(group, soft)
         if problem.size < OFFLOAD_SIZE_MIN or not self._options.assignor_offload_enabled:
             draft.put_targets(problem.epoch, assign(problem), now_ms)
             return []
         if not soft.is_assigning:
             self._assign_off_loop(group.group_id, soft, problem)
-        return [StatusCode.ASSIGNMENT_DELAYED.told("The assignment is being computed.")]
+        return [StatusCode.ASSIGNMENT_DELAYED.with_detail("The assignment is being computed.")]
 
     def _problem(self, group: StreamsGroup, soft: _SoftState) -> AssignmentInput:
         topology, configured = group.topology, soft.configured
@@ -343,7 +343,7 @@ class StreamsGroupMembership:
             self._watch_revocation(group.group_id, updated)
         return updated
 
-    def _tell_tasks(
+    def _add_tasks(
         self,
         draft: Draft,
         soft: _SoftState,
@@ -459,7 +459,7 @@ def _stale(group: StreamsGroup, member: StreamsMember) -> list[Status]:
     if known is None or member.topology_epoch >= known.epoch:
         return []
     text = f"The member's topology epoch {member.topology_epoch} is behind the group's topology epoch {known.epoch}."
-    return [StatusCode.STALE_TOPOLOGY.told(text)]
+    return [StatusCode.STALE_TOPOLOGY.with_detail(text)]
 
 
 def _group_statuses(soft: _SoftState) -> list[Status]:
@@ -472,7 +472,7 @@ def _group_statuses(soft: _SoftState) -> list[Status]:
             f"Streams group member {soft.shutdown_member} encountered a fatal error and requested a shutdown for the "
             "entire application."
         )
-        found.append(StatusCode.SHUTDOWN_APPLICATION.told(text))
+        found.append(StatusCode.SHUTDOWN_APPLICATION.with_detail(text))
     return found
 
 

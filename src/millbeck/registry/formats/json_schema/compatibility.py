@@ -61,7 +61,7 @@ class Comparison:
 
     def problems(self) -> Problems:
         written = Writer.of(self._writer, [self._writer.main.place])
-        return self._assumptions.settled(lambda: self.accept(self._reader.main.place, written, "#"))
+        return self._assumptions.resolve(lambda: self.accept(self._reader.main.place, written, "#"))
 
     def accept(self, place: Place, written: Writer, path: str) -> Problems:
         """The reasons why the reader's schema at a place refuses some written values; empty if it refuses none."""
@@ -231,7 +231,7 @@ class Comparison:
         return [problem("NOT_TYPE_EXTENDED", f"{path}/not", "more values are refused than before", refused.node)]
 
     def _settled(self, place: Place, written: Writer) -> Problems:
-        return self._assumptions.settled(lambda: self.accept(place, written, "#"))
+        return self._assumptions.resolve(lambda: self.accept(place, written, "#"))
 
     def _condition(self, part: Part, written: Writer, path: str) -> Problems:
         """Compare ``if``: both outcomes must be accepted, or the writer must have the same condition with accepted
