@@ -43,13 +43,13 @@ class OutageReporter:
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
-        self._told_of: str | None = None
+        self._reported: str | None = None
         self._since_s = 0.0
         self._ended_s: float | None = None
 
     def evaluate(self, outage: Outage | None, now_s: float, wall_s: float) -> list[str]:
         is_long = outage is not None and now_s - outage.since_s >= self._patience_s
-        if self._told_of is not None:
+        if self._reported is not None:
             if is_long:
                 self._ended_s = None
                 return []
@@ -58,13 +58,13 @@ class OutageReporter:
             self._ended_s = now_s if self._ended_s is None else self._ended_s
             if now_s - self._ended_s < 2 * LOOK_SECONDS:
                 return []
-            line = f"{self._told_of} answers again after {self._ended_s - self._since_s:.0f} s"
-            self._told_of = self._ended_s = None
+            line = f"{self._reported} answers again after {self._ended_s - self._since_s:.0f} s"
+            self._reported = self._ended_s = None
             return [line]
         if not is_long:
             return []
         assert outage is not None
-        self._told_of, self._since_s = str(outage.address), outage.since_s
+        self._reported, self._since_s = str(outage.address), outage.since_s
         began = time.strftime("%H:%M:%S", time.localtime(wall_s - (now_s - outage.since_s)))
         return [f"waiting for {outage.address} since {began}: {outage.reason}"]
 

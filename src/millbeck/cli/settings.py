@@ -67,8 +67,8 @@ def embedded_config(
     defaults.
     """
     named = settings_of_options(flags)
-    said = {name: defaults[name] for name in given}
-    return _checked({**defaults, **settings_of_environment(environment), **said, **named}, named)
+    explicit = {name: defaults[name] for name in given}
+    return _checked({**defaults, **settings_of_environment(environment), **explicit, **named}, named)
 
 
 def settings_of_options(flags: Iterable[str]) -> dict[str, str]:

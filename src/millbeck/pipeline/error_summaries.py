@@ -78,9 +78,9 @@ def explained(error: BaseException) -> PipelineError:
     raised = _RAISED.search(text)
     if raised:
         return BadRecord(_clean(raised[1]) + _way_on(raised[1]))
-    for pattern, told in _OPTIONS:
+    for pattern, summary in _OPTIONS:
         if pattern.search(text):
-            return InvalidOption(told)
+            return InvalidOption(summary)
     short = _short(error, text)
     return CheckpointMismatch(f"{short}. {_NEW_CHECKPOINT}") if _OTHER_FORM.search(text) else PipelineError(short)
 
@@ -128,7 +128,7 @@ class _TellingFirst:
 
     def __call__(self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
         if kind.__module__.startswith("pyspark."):
-            told = explained(error)
-            if type(told) is not PipelineError:
-                sys.stderr.write(f"{type(told).__name__}: {told}\n\n")
+            summary = explained(error)
+            if type(summary) is not PipelineError:
+                sys.stderr.write(f"{type(summary).__name__}: {summary}\n\n")
         self._after(kind, error, traceback)

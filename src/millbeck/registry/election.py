@@ -227,25 +227,25 @@ class Election:
             except UnreadableRecord as error:
                 log.warning("member %s of group %s: %s", entry.member_id, self._settings.group_id, error)
         chosen = choose(members, self._current)
-        told: Json = {"version": _VERSION, "error": 0, "master": chosen, "master_identity": None}
+        assigned: Json = {"version": _VERSION, "error": 0, "master": chosen, "master_identity": None}
         if chosen is not None:
-            told["master_identity"] = members[chosen].members()
-        return [SyncGroupRequestAssignment(entry.member_id, encode_json(told)) for entry in response.members]
+            assigned["master_identity"] = members[chosen].members()
+        return [SyncGroupRequestAssignment(entry.member_id, encode_json(assigned)) for entry in response.members]
 
     def _read(self, assignment: bytes) -> Elected:
         try:
-            told = decode_json(assignment)
-            if told.get("error") not in (0, None):
+            assigned = decode_json(assignment)
+            if assigned.get("error") not in (0, None):
                 log.error("group %s has two instances with the same address: see host.name", self._settings.group_id)
                 return Elected(None, False)
-            if told.get("master") is None:
+            if assigned.get("master") is None:
                 return Elected(None, False)
-            self._current = Identity.decode(told.get("master_identity"))
+            self._current = Identity.decode(assigned.get("master_identity"))
         except UnreadableRecord as error:
             raise InconsistentGroupProtocol(
                 f"the group's leader sent an assignment that cannot be read: {error}"
             ) from error
-        return Elected(self._current, told["master"] == self._member_id)
+        return Elected(self._current, assigned["master"] == self._member_id)
 
     async def _stay(self) -> None:
         """Send heartbeats; returns when the group rebalances, raises when the membership is lost."""

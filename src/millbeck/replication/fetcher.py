@@ -120,9 +120,9 @@ class WaitForFlush(FetchEffect):
 
 
 class FollowedPartition:
-    """One partition of a fetcher. ``told`` is its last entry in a request of the current session."""
+    """One partition of a fetcher. ``sent`` is its last entry in a request of the current session."""
 
-    __slots__ = ("lag", "partition", "rest_until_ms", "state", "step", "told")
+    __slots__ = ("lag", "partition", "rest_until_ms", "sent", "state", "step")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
@@ -132,7 +132,7 @@ class FollowedPartition:
         self.rest_until_ms = 0
         self.step: FetchEffect | None = None
         """The step that must finish before the partition is fetched again."""
-        self.told: FetchPartition | None = None
+        self.sent: FetchPartition | None = None
 
 
 class Fetcher:
@@ -274,15 +274,15 @@ class Fetcher:
                 self._rest(key, followed, "its replication is throttled", THROTTLED_MS)
                 continue
             asked = self._ask(followed.partition)
-            if asked == followed.told:
+            if asked == followed.sent:
                 continue
-            followed.told = asked
+            followed.sent = asked
             topic = topics.get(key[0])
             if topic is None:
                 topic = topics[key[0]] = FetchTopic(topic_id=key[0])
             topic.partitions.append(asked)
         forgotten = self._take_forgotten()
-        if not topics and not any(followed.told is not None for followed in self._followed.values()):
+        if not topics and not any(followed.sent is not None for followed in self._followed.values()):
             # Abandon the session to expire at the leader; a new one begins when there is something to fetch.
             self._session_id = NO_SESSION
             self._session_epoch = 0
@@ -337,7 +337,7 @@ class Fetcher:
         self._session_id = NO_SESSION
         self._session_epoch = 0
         for followed in self._followed.values():
-            followed.told = None
+            followed.sent = None
 
     def replied(self, response: FetchResponse) -> list[FetchEffect]:
         """Append the fetched records to the logs; returns the steps that partitions need before they continue."""
@@ -370,11 +370,11 @@ class Fetcher:
         partition = followed.partition
         if followed.state is not FetcherState.FETCHING or partition.is_leader:
             return None
-        told = followed.told
+        sent = followed.sent
         if (
-            told is None
-            or told.fetch_offset != _fetch_offset(partition)
-            or told.current_leader_epoch != partition.leader_epoch
+            sent is None
+            or sent.fetch_offset != _fetch_offset(partition)
+            or sent.current_leader_epoch != partition.leader_epoch
         ):
             # The offset or epoch has changed since the request: ignore the response and fetch again.
             self._changed[key] = followed
@@ -438,8 +438,8 @@ class Fetcher:
 
     def _leave_session(self, key: Key, followed: FollowedPartition) -> None:
         self._changed.pop(key, None)
-        if followed.told is not None:
-            followed.told = None
+        if followed.sent is not None:
+            followed.sent = None
             if self._session_id != NO_SESSION:
                 self._forgotten[key] = None
 

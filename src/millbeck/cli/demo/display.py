@@ -51,10 +51,10 @@ class Display:
         if self._is_terminal:
             self._draw(board(self._figures))
             return
-        said = line(self._figures)
-        if said != self._last:
-            self._last = said
-            click.echo(f"[{time.strftime('%H:%M:%S')}] {said}")
+        text = line(self._figures)
+        if text != self._last:
+            self._last = text
+            click.echo(f"[{time.strftime('%H:%M:%S')}] {text}")
         rows = table(self._figures.so_far, self._figures.windows) if self._figures.has_results else []
         if rows != self._table:
             self._table = rows

@@ -219,8 +219,8 @@ class Demo:
 
     def _report(self, expected: dict[Window, int], results: Results) -> None:
         wrong = differences(expected, results.windows, results.twice)
-        said = summary(self._figures, self._directory, has_own_log=self._has_own_log, is_equal=not wrong)
-        click.echo("\n".join(said))
+        lines = summary(self._figures, self._directory, has_own_log=self._has_own_log, is_equal=not wrong)
+        click.echo("\n".join(lines))
         if wrong:
             raise click.ClickException("the recount differs:\n" + "\n".join(wrong))
 

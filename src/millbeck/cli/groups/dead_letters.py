@@ -96,19 +96,19 @@ async def _rows(consumer: Consumer, topic: str, partitions: list[int], group: st
 
 def row_of(place: TopicPartition, record: Record, group: str) -> dict[str, Any] | None:
     """The fields of a dead letter; None for a record of another group, or one that is not a dead letter."""
-    told = {
+    headers = {
         name.removeprefix(PREFIX): (value or b"").decode(errors="replace")
         for name, value in record.headers
         if name.startswith(PREFIX)
     }
-    if told.get("group") != group:
+    if headers.get("group") != group:
         return None
     return {
-        "topic": told.get("topic", ""),
-        "partition": told.get("partition", ""),
-        "offset": told.get("offset", ""),
-        "delivery_count": told.get("delivery.count", ""),
-        "message": told.get("message", ""),
+        "topic": headers.get("topic", ""),
+        "partition": headers.get("partition", ""),
+        "offset": headers.get("offset", ""),
+        "delivery_count": headers.get("delivery.count", ""),
+        "message": headers.get("message", ""),
         "letter": f"{place.topic}-{place.partition}@{record.offset}",
         "timestamp": record.timestamp,
     }

@@ -48,7 +48,7 @@ class NodeProcess:
         self.answer: dict[str, int] = {}
         self._verbose = verbose
         self._process: asyncio.subprocess.Process | None = None
-        self._said: deque[str] = deque(maxlen=_ERROR_LINES_KEPT)
+        self._error_lines: deque[str] = deque(maxlen=_ERROR_LINES_KEPT)
         self._reading: asyncio.Task[None] | None = None
         self._began_s = 0.0
         self.restart_count = 0
@@ -110,7 +110,7 @@ class NodeProcess:
             if not line:
                 return
             text = line.decode("utf-8", "replace").rstrip()
-            self._said.append(text)
+            self._error_lines.append(text)
             if not text.startswith(ERROR_PREFIX):
                 click.echo(f"node {self.order.node_id}: {text}", err=True)
 
@@ -136,7 +136,7 @@ class NodeProcess:
         return code
 
     def last_error_line(self) -> str:
-        return (self._said[-1] if self._said else "no error output").removeprefix(ERROR_PREFIX)
+        return (self._error_lines[-1] if self._error_lines else "no error output").removeprefix(ERROR_PREFIX)
 
     def request_stop(self) -> None:
         if self._process is not None and self._process.returncode is None:

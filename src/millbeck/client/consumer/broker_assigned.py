@@ -90,8 +90,8 @@ class ConsumerMembership:
         """The newest assignment from a response, not yet taken over by the consumer."""
         self._is_full = True
         """Whether the next request must contain all fields."""
-        self._told_owned: list[TopicPartition] | None = None
-        self._told_topics: tuple[list[str], str | None] | None = None
+        self._sent_owned: list[TopicPartition] | None = None
+        self._sent_topics: tuple[list[str], str | None] | None = None
         self._interval_s = config.heartbeat_interval_ms / 1000
 
     @property
@@ -120,7 +120,7 @@ class ConsumerMembership:
     def owns(self, partitions: Sequence[TopicPartition]) -> None:
         """Record the partitions owned after the consumer has revoked and taken over what the assignment requires."""
         self._owned = sorted(partitions)
-        if self._owned != self._told_owned:
+        if self._owned != self._sent_owned:
             self._wake.set()
 
     def note(self, error: ApiError) -> None:
@@ -184,7 +184,7 @@ class ConsumerMembership:
         if response.error_code:
             raise heartbeat_error(response.error_code, response.error_message, request.member_epoch)
         self._is_full = False
-        self._told_owned, self._told_topics = owned, topics
+        self._sent_owned, self._sent_topics = owned, topics
         self.generation = response.member_epoch
         self._interval_s = response.heartbeat_interval_ms / 1000
         if response.assignment is not None:
@@ -205,12 +205,12 @@ class ConsumerMembership:
             request.rack_id = self._config.client_rack or None
             request.rebalance_timeout_ms = self._config.max_poll_interval_ms
             request.server_assignor = self._config.group_remote_assignor
-        if is_full or self._told_topics != (self._topics, pattern):
+        if is_full or self._sent_topics != (self._topics, pattern):
             request.subscribed_topic_names = list(self._topics) if pattern is None else []
             # An empty pattern removes the previous one.
-            had_pattern = self._told_topics is not None and self._told_topics[1] is not None
+            had_pattern = self._sent_topics is not None and self._sent_topics[1] is not None
             request.subscribed_topic_regex = pattern if pattern is not None else "" if had_pattern else None
-        if is_full or self._told_owned != self._owned:
+        if is_full or self._sent_owned != self._owned:
             request.topic_partitions = [] if is_joining else self._with_ids(self._owned)
         return request
 

@@ -40,17 +40,17 @@ class SessionPlan(NamedTuple):
 class FetchSession:
     """The fetch session with one broker."""
 
-    __slots__ = ("_epoch", "_session_id", "_told", "_uses_ids")
+    __slots__ = ("_epoch", "_sent", "_session_id", "_uses_ids")
 
     def __init__(self) -> None:
-        self._told: dict[TopicPartition, FetchTarget] = {}
+        self._sent: dict[TopicPartition, FetchTarget] = {}
         self._uses_ids = False
         self._session_id = NO_SESSION
         self._epoch = _INITIAL_EPOCH
 
     def reset(self) -> None:
         """Start a new session with the next request."""
-        self._told = {}
+        self._sent = {}
         self._session_id = NO_SESSION
         self._epoch = _INITIAL_EPOCH
 
@@ -66,14 +66,14 @@ class FetchSession:
         self._uses_ids = uses_ids
         gone: list[tuple[TopicPartition, Uuid]] = []
         if self.is_open:
-            for partition, told in self._told.items():
+            for partition, sent in self._sent.items():
                 target = wanted.get(partition)
-                if target is None or target.topic_id != told.topic_id:
-                    gone.append((partition, told.topic_id))
-            changed = {partition: target for partition, target in wanted.items() if self._told.get(partition) != target}
+                if target is None or target.topic_id != sent.topic_id:
+                    gone.append((partition, sent.topic_id))
+            changed = {partition: target for partition, target in wanted.items() if self._sent.get(partition) != target}
         else:
             changed = dict(wanted)
-        self._told = dict(wanted)
+        self._sent = dict(wanted)
         return SessionPlan(self._session_id, self._epoch, _topics_of(changed), _forgotten_of(gone), uses_ids)
 
     def answered(self, session_id: int) -> None:

@@ -29,9 +29,9 @@ def placed(file: Path) -> Iterator[None]:
         place = _place(error.__traceback__, file)
         if place is None:
             raise
-        told = explained(error)
-        kind = type(told) if is_ours else TopologyError
-        raise kind(f"{place}: {told}") from error
+        summary = explained(error)
+        kind = type(summary) if is_ours else TopologyError
+        raise kind(f"{place}: {summary}") from error
 
 
 def _place(traceback: TracebackType | None, file: Path) -> str | None:

@@ -107,10 +107,10 @@ class RunDirectory:
     def state(self) -> str:
         """The state of the run: running, starting, waiting (to restart), stopped, failed, or killed (ended without
         writing a status)."""
-        said = str(self.status().get("state", "stopped"))
-        if said in ("running", "starting", "waiting") and not self.is_held():
+        state = str(self.status().get("state", "stopped"))
+        if state in ("running", "starting", "waiting") and not self.is_held():
             return "killed"
-        return said
+        return state
 
 
 def all_runs(home: Path) -> list[RunDirectory]:

@@ -51,10 +51,12 @@ def check_steps(given: Mapping[str, Any]) -> None:
     for number, step in enumerate(steps, 1):
         if not isinstance(step, dict) or len(step) != 1 or next(iter(step)) not in _KINDS:
             raise DefinitionError(f"step {number} must be one of {', '.join(_KINDS)}, not {step!r}")
-        kind, said = next(iter(step.items()))
-        is_fields = kind == "value" and isinstance(said, dict) and all(isinstance(text, str) for text in said.values())
-        if not isinstance(said, str) and not is_fields:
-            raise DefinitionError(f"step {number}: {kind} must be an expression of Spark SQL, not {said!r}")
+        kind, argument = next(iter(step.items()))
+        is_fields = (
+            kind == "value" and isinstance(argument, dict) and all(isinstance(text, str) for text in argument.values())
+        )
+        if not isinstance(argument, str) and not is_fields:
+            raise DefinitionError(f"step {number}: {kind} must be an expression of Spark SQL, not {argument!r}")
 
 
 def builder_of(given: Mapping[str, Any], file: Path) -> Callable[[Topology], None]:
@@ -67,13 +69,13 @@ def builder_of(given: Mapping[str, Any], file: Path) -> Callable[[Topology], Non
         from pyspark.errors import PySparkException
 
         def serdes_of(part: str) -> dict[str, Any]:
-            return {name: serde_of(said, folder) for name, said in given[part].items() if name != "topic"}
+            return {name: serde_of(argument, folder) for name, argument in given[part].items() if name != "topic"}
 
         stream = topology.stream(given["source"]["topic"], **serdes_of("source"))
         for number, step in enumerate(given.get("steps", []), 1):
-            kind, said = next(iter(step.items()))
+            kind, argument = next(iter(step.items()))
             try:
-                described = _columns_of(said)
+                described = _columns_of(argument)
                 if kind == "filter":
                     stream = stream.filter(_saying(described))
                 elif kind == "key":
@@ -87,10 +89,10 @@ def builder_of(given: Mapping[str, Any], file: Path) -> Callable[[Topology], Non
     return build
 
 
-def _columns_of(said: str | Mapping[str, str]) -> Any:
+def _columns_of(argument: str | Mapping[str, str]) -> Any:
     from pyspark.sql import functions as sf
 
-    return sf.expr(said) if isinstance(said, str) else {name: sf.expr(text) for name, text in said.items()}
+    return sf.expr(argument) if isinstance(argument, str) else {name: sf.expr(text) for name, text in argument.items()}
 
 
 def _saying(described: Any) -> Callable[[Any], Any]:

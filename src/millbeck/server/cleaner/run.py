@@ -30,7 +30,7 @@ class CleanerRun:
         self._bytes_done = 0
         self._bytes_total = 0
         self._now = now
-        self._told_at = now
+        self._reported_at = now
 
     @property
     def name(self) -> TopicPartition:
@@ -50,8 +50,8 @@ class CleanerRun:
             return
         self._bytes_done, self._bytes_total = progress.bytes_done, progress.bytes_total
         self._now = now
-        if now - self._told_at >= PROGRESS_LOG_SECONDS:
-            self._told_at = now
+        if now - self._reported_at >= PROGRESS_LOG_SECONDS:
+            self._reported_at = now
             log.info(
                 "compacting %s: %d %% of %d MiB, %.1f MiB/s",
                 self.name,

@@ -58,7 +58,7 @@ class MetadataLogWriter:
         self._spawn = spawn
         self._deliver = deliver
         self._on_failed = on_failed
-        self._told_flushed_offset = -1
+        self._reported_flushed_offset = -1
         self._is_flushing = False
         self._is_stopped = False
 
@@ -94,7 +94,7 @@ class MetadataLogWriter:
         )
         for removal in removals:
             await run_off_loop(self.environment.threads, removal.run)
-        self._told_flushed_offset = self.log.flushed_offset
+        self._reported_flushed_offset = self.log.flushed_offset
         return LogTruncated(end_offset=self.log.end_offset)
 
     async def install(self, snapshot_id: SnapshotId) -> SnapshotInstalled | LogTruncated:
@@ -116,7 +116,7 @@ class MetadataLogWriter:
             await run_off_loop(threads, removal.run)
         await run_off_loop(threads, metadata_files.remove_snapshots_before, files, directory, snapshot_id)
         version, voters = found.content.kraft_version, found.content.voters
-        self._told_flushed_offset = self.log.flushed_offset
+        self._reported_flushed_offset = self.log.flushed_offset
         return SnapshotInstalled(
             end_offset=snapshot_id.end_offset,
             kraft_version=version,
@@ -136,10 +136,10 @@ class MetadataLogWriter:
     async def _flush_all(self) -> None:
         """Flush until everything appended is durable; records appended during a flush are covered by the next one."""
         try:
-            while not self._is_stopped and self._told_flushed_offset < self.log.end_offset:
+            while not self._is_stopped and self._reported_flushed_offset < self.log.end_offset:
                 async with self._flush_lock:
                     await self._flush_once()
-                self._told_flushed_offset = self.log.flushed_offset
+                self._reported_flushed_offset = self.log.flushed_offset
                 self._deliver(LogFlushed(end_offset=self.log.flushed_offset))
         except Exception as error:
             self._on_failed(error)

@@ -64,7 +64,7 @@ class PendingAcknowledgements:
     def ask(self, place: Place, batches: Sequence[AcknowledgedBatch], *, may_renew: bool) -> None:
         self._missing += 1
         try:
-            said = checked(batches, may_renew=may_renew)
+            valid = checked(batches, may_renew=may_renew)
             led = find_acquired(self._call, self._group_id, place)
         except ApiError as error:
             self._put(place, error)
@@ -72,7 +72,7 @@ class PendingAcknowledgements:
         counters = self._call.broker.shares.counters
 
         def succeed(_: bool) -> None:
-            for each in said:
+            for each in valid:
                 if len(each.types) == 1:
                     counters.acknowledged(self._group_id, each.types[0], each.last_offset - each.first_offset + 1)
                 else:
@@ -80,7 +80,7 @@ class PendingAcknowledgements:
                         counters.acknowledged(self._group_id, kind, 1)
             self._put(place, None)
 
-        led.acknowledge(self._member_id, said, ResponseCallback(succeed, lambda error: self._put(place, error)))
+        led.acknowledge(self._member_id, valid, ResponseCallback(succeed, lambda error: self._put(place, error)))
 
     def close(self) -> None:
         """Called when all acknowledgements have been submitted."""

@@ -340,7 +340,9 @@ class SharePartitionLeader:
 
     # Acknowledging
 
-    def acknowledge(self, member_id: str, said: Sequence[Acknowledgement], reply: ResponseCallback[bool]) -> None:
+    def acknowledge(
+        self, member_id: str, acknowledgements: Sequence[Acknowledgement], reply: ResponseCallback[bool]
+    ) -> None:
         """Apply all acknowledgements of a member or none; ``reply`` is completed when they are durable."""
         machine = self._machine
         if machine is None:
@@ -351,7 +353,7 @@ class SharePartitionLeader:
             )
             return
         try:
-            change = machine.acknowledge(member_id, said, now_ms=self._broker.deadlines.now_ms())
+            change = machine.acknowledge(member_id, acknowledgements, now_ms=self._broker.deadlines.now_ms())
         except ApiError as error:
             reply.fail(error)
             return

@@ -73,7 +73,7 @@ class ShareHistory:
         facts.deliveries.append((fetched_s, delivery_count))
         facts.may_be_final = facts.may_be_final or delivery_count >= self._limit
 
-    def said(self, partition: TopicPartition, offset: int, kind: AcknowledgeType) -> None:
+    def acknowledged(self, partition: TopicPartition, offset: int, kind: AcknowledgeType) -> None:
         if kind in FINAL_KINDS:
             self._of(partition, offset).may_be_final = True
         if kind is AcknowledgeType.ACCEPT:

@@ -64,7 +64,7 @@ class ClusterObserver:
         self.excused: dict[str, None] = {}
         self._cluster = cluster
         self._lives: dict[Process, _Life] = {}
-        self._told_epochs: dict[int, int] = {}
+        self._reported_epochs: dict[int, int] = {}
         self._members: dict[str, SimNode] = {member.name: member for member in cluster.members}
         cluster.world.loop.on_turn = self._turn_ended
 
@@ -99,8 +99,8 @@ class ClusterObserver:
         if run is None or run.process is not process or node.environment is not run.environment:
             return None
         for old in [old for old, life in self._lives.items() if life.member is member]:
-            self._told_epochs[member.number] = self._lives.pop(old).quorum.told_epoch
-        life = _Life(self, member, process.name, node, self._told_epochs.get(member.number, -1))
+            self._reported_epochs[member.number] = self._lives.pop(old).quorum.reported_epoch
+        life = _Life(self, member, process.name, node, self._reported_epochs.get(member.number, -1))
         self._lives[process] = life
         return life
 
@@ -133,7 +133,7 @@ class ClusterObserver:
 
     def disk_replaced(self, member: SimNode) -> None:
         self.data.mark_data_lost(member.number)
-        self._told_epochs.pop(member.number, None)
+        self._reported_epochs.pop(member.number, None)
         for process in [process for process, life in self._lives.items() if life.member is member]:
             del self._lives[process]
 
@@ -142,7 +142,7 @@ class _Life:
     """One process of one node."""
 
     def __init__(
-        self, observer: ClusterObserver, member: SimNode, process_name: str, node: Node, told_epoch: int
+        self, observer: ClusterObserver, member: SimNode, process_name: str, node: Node, reported_epoch: int
     ) -> None:
         self.member = member
         self._observer = observer
@@ -153,7 +153,7 @@ class _Life:
         self._was_active = False
         self._partitions: dict[Partition, ReplicaChecker] = {}
         self.quorum = QuorumMemberChecker(
-            observer.quorum, member.number, process_name, self._disk, node.broker.quorum, told_epoch
+            observer.quorum, member.number, process_name, self._disk, node.broker.quorum, reported_epoch
         )
 
     def check(self) -> None:

@@ -42,14 +42,20 @@ class QuorumFacts:
 
 
 class QuorumMemberChecker:
-    """Checks one process of a member; ``process_name`` is unique, ``told_epoch`` is the highest epoch that its earlier
-    processes announced.
+    """Checks one process of a member; ``process_name`` is unique, ``reported_epoch`` is the highest epoch that its
+    earlier processes announced.
     """
 
     def __init__(
-        self, facts: QuorumFacts, node_id: int, process_name: str, disk: SimDisk, quorum: QuorumDriver, told_epoch: int
+        self,
+        facts: QuorumFacts,
+        node_id: int,
+        process_name: str,
+        disk: SimDisk,
+        quorum: QuorumDriver,
+        reported_epoch: int,
     ) -> None:
-        self.told_epoch = told_epoch
+        self.reported_epoch = reported_epoch
         self._facts = facts
         self._node_id = node_id
         self._process_name = process_name
@@ -69,7 +75,7 @@ class QuorumMemberChecker:
 
         async def asked(ask: Request) -> Response:
             reply = await ask_before(ask)
-            self.told_epoch = max(self.told_epoch, reply.leader.epoch)
+            self.reported_epoch = max(self.reported_epoch, reply.leader.epoch)
             if (
                 isinstance(ask, VoteRequest)
                 and isinstance(reply, VoteResponse)
@@ -80,7 +86,7 @@ class QuorumMemberChecker:
             return reply
 
         def sent(effect: SendRequest) -> None:
-            self.told_epoch = max(self.told_epoch, getattr(effect.ask, "epoch", -1))
+            self.reported_epoch = max(self.reported_epoch, getattr(effect.ask, "epoch", -1))
             if isinstance(effect.ask, VoteRequest) and not effect.ask.is_pre_vote:
                 self._voted(effect.ask.epoch, effect.ask.candidate)
             send_before(effect)
@@ -121,8 +127,8 @@ class QuorumMemberChecker:
 
     def _begin(self, machine: QuorumMachine) -> None:
         self._has_begun = True
-        if machine.epoch < self.told_epoch:
-            self._broken("R7", -1, f"epoch {machine.epoch} after a restart, {self.told_epoch} before")
+        if machine.epoch < self.reported_epoch:
+            self._broken("R7", -1, f"epoch {machine.epoch} after a restart, {self.reported_epoch} before")
         self._check_new(self._shadow.begin(self._quorum.log))
 
     def _log_changed(self, machine: QuorumMachine) -> None:

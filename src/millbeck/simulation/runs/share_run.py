@@ -191,13 +191,13 @@ class ShareRun:
             while [place for place in places if await consumer.position(place) < ends[place]]:
                 for records in (await consumer.poll(timeout_s=1.0)).values():
                     for record in records:
-                        told = {name.removeprefix("__dlq.errors."): value or b"" for name, value in record.headers}
+                        headers = {name.removeprefix("__dlq.errors."): value or b"" for name, value in record.headers}
                         self.history.dead_letter_seen(
-                            TopicPartition(told["topic"].decode(), int(told["partition"])),
-                            int(told["offset"]),
+                            TopicPartition(headers["topic"].decode(), int(headers["partition"])),
+                            int(headers["offset"]),
                             value=record.value,
-                            is_rejected=told["message"].decode() == REJECTED,
-                            delivery_count=int(told["delivery.count"]),
+                            is_rejected=headers["message"].decode() == REJECTED,
+                            delivery_count=int(headers["delivery.count"]),
                         )
 
     async def _run_members(self, environment: Environment, servers: str) -> None:

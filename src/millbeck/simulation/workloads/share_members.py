@@ -53,7 +53,7 @@ class WatchedConsumer(ShareConsumer):
             )
 
     def acknowledge(self, delivery: AcquiredRecord, kind: AcknowledgeType = AcknowledgeType.ACCEPT) -> None:
-        self._history.said(delivery.partition, delivery.record.offset, kind)
+        self._history.acknowledged(delivery.partition, delivery.record.offset, kind)
         super().acknowledge(delivery, kind)
 
     def _acknowledged(

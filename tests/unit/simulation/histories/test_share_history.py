@@ -17,10 +17,10 @@ def test_a_record_that_comes_back_until_it_is_accepted_is_as_it_should_be() -> N
     history = ShareHistory(2)
     history.produced[T, 0] = None
     history.delivered(T, 0, fetched_s=1, delivery_count=1)
-    history.said(T, 0, RELEASE)
+    history.acknowledged(T, 0, RELEASE)
     history.confirmed("a", T, 0, RELEASE, 2)
     history.delivered(T, 0, fetched_s=3, delivery_count=2)
-    history.said(T, 0, ACCEPT)
+    history.acknowledged(T, 0, ACCEPT)
     history.confirmed("b", T, 0, ACCEPT, 4)
     history.start_seen(T, 1)
     assert _kinds(history) == []
@@ -60,9 +60,9 @@ def test_what_is_given_up_needs_a_letter_and_what_is_accepted_has_none() -> None
         history.produced[T, offset] = None
         history.values[T, offset] = b"%d" % offset
         history.delivered(T, offset, fetched_s=1, delivery_count=2)
-    history.said(T, 0, AcknowledgeType.REJECT)
+    history.acknowledged(T, 0, AcknowledgeType.REJECT)
     history.confirmed("a", T, 0, AcknowledgeType.REJECT, 2)
-    history.said(T, 1, ACCEPT)
+    history.acknowledged(T, 1, ACCEPT)
     history.confirmed("a", T, 1, ACCEPT, 2)
     history.start_seen(T, 4)
     history.dead_letter_seen(T, 3, value=b"3", is_rejected=False, delivery_count=2)
