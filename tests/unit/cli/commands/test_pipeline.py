@@ -140,10 +140,10 @@ def test_a_file_that_is_wrong_is_one_line(home: Path, verb: str) -> None:
 
 def test_what_spark_refuses_is_one_line() -> None:
     refused = type("AnalysisException", (Exception,), {"__module__": "pyspark.errors.exceptions.captured"})
-    with pytest.raises(click.ClickException) as raised, pipeline._told():
+    with pytest.raises(click.ClickException) as raised, pipeline._one_line_errors():
         raise refused(
             "[FIELD_NOT_FOUND] No such struct field `cent`. SQLSTATE: 42704; line 1 pos 0\nJVM stack:\n\tat x"
         )
     assert raised.value.message == "[FIELD_NOT_FOUND] No such struct field `cent`; line 1 pos 0"
-    with pytest.raises(ZeroDivisionError), pipeline._told():
+    with pytest.raises(ZeroDivisionError), pipeline._one_line_errors():
         raise ZeroDivisionError
