@@ -64,6 +64,7 @@ def configuration() -> Iterator[str]:
     from millbeck.client.consumer import ConsumerConfig
     from millbeck.client.producer import ProducerConfig
     from millbeck.client.schemas.settings import SerdeConfig
+    from millbeck.registry.rest.config import RegistryConfig
     from millbeck.server.config import BROKER_OPTIONS, GROUP_OPTIONS
     from millbeck.storage.config import TOPIC_OPTIONS
 
@@ -74,8 +75,8 @@ def configuration() -> Iterator[str]:
         "(a dash), for one broker, or for the whole cluster.",
         "",
     )
-    for title, anchor in (("Topics", "topics"), ("Brokers", "brokers"), ("Groups", "groups"), ("Clients", "clients")):
-        yield f"- [{title}](#{anchor})"
+    for title in ("Topics", "Brokers", "Groups", "Clients", "Schema registry"):
+        yield f"- [{title}](#{title.lower().replace(' ', '-')})"
     yield from (
         "",
         "## Topics",
@@ -102,6 +103,15 @@ def configuration() -> Iterator[str]:
         yield from _options_table([option for option in section.options if option.name not in common])
     yield from ("", "### Serializers with a schema registry", "")
     yield from _options_table(SerdeConfig.options)
+    yield from (
+        "",
+        "## Schema registry",
+        "",
+        "Of `millbeck registry start`. `kafkastore.*` beside these are settings of a client, and `ssl.*` are of its "
+        "listener, as of a client.",
+        "",
+    )
+    yield from _options_table(RegistryConfig.options)
 
 
 def _options_table(options: Iterable[Any], *, has_default_of_brokers: bool = False) -> Iterator[str]:
