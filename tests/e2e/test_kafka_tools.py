@@ -98,6 +98,34 @@ def test_users(tool: Tool) -> None:
     assert tool("kafka-configs --describe --entity-type users") == []
 
 
+def test_client_quotas(tool: Tool) -> None:
+    def describe(options: str) -> list[str]:
+        return tool(f"kafka-configs --describe {options}")
+
+    both = "--entity-type users --entity-name ann --entity-type clients --entity-default"
+    for entity, quota, changed in (
+        ("--user ann", "producer_byte_rate=10485760", "config for user ann."),
+        (
+            "--entity-type clients --entity-default",
+            "consumer_byte_rate=2048",
+            "default config for clients in the cluster.",
+        ),
+        ("--ip ::1", "connection_creation_rate=5", "config for ip ::1."),
+        (both, "request_percentage=12.5", "config for user ann."),
+    ):
+        assert tool(f"kafka-configs --alter {entity} --add-config {quota}") == [f"Completed updating {changed}"]
+    assert describe("--user ann") == ["Quota configs for user-principal 'ann' are producer_byte_rate=1.048576E7"]
+    assert describe("--entity-type users") == describe("--user ann")
+    assert describe("--client-defaults") == ["Quota configs for the default client-id are consumer_byte_rate=2048.0"]
+    assert describe("--entity-type ips") == ["Quota configs for ip '::1' are connection_creation_rate=5.0"]
+    assert describe(both) == [
+        "Quota configs for user-principal 'ann', the default client-id are request_percentage=12.5"
+    ]
+    assert describe("--user ann --client other") == []
+    tool(f"kafka-configs --alter {both} --delete-config request_percentage")
+    assert describe(both) == []
+
+
 def test_offsets_and_deleted_records(tool: Tool, tmp_path: Path) -> None:
     tool("kafka-topics --create --topic few --partitions 2")
     tool("kafka-console-producer --topic few", stdin="1\n2\n3\n")

@@ -121,6 +121,30 @@ CONFIGS: Final = (
         "kafka-configs --bootstrap-server {b} --alter --entity-type users --entity-name {p}-alice "
         "--delete-config 'SCRAM-SHA-256'"
     ),
+    Line(
+        "kafka-configs --bootstrap-server {b} --alter --entity-type users --entity-name {p}-alice "
+        "--add-config producer_byte_rate=10485760"
+    ),
+    Line("kafka-configs --bootstrap-server {b} --describe --entity-type users --entity-name {p}-alice"),
+    Line("kafka-configs --bootstrap-server {b} --describe --entity-type users", ROWS),
+    Line(
+        "kafka-configs --bootstrap-server {b} --alter --entity-type users --entity-name {p}-alice "
+        "--entity-type clients --entity-default --add-config request_percentage=12.5"
+    ),
+    Line("kafka-configs --bootstrap-server {b} --describe --user {p}-alice --client-defaults"),
+    Line("kafka-configs --bootstrap-server {b} --describe --entity-type users --entity-type clients", ROWS),
+    Line("kafka-configs --bootstrap-server {b} --alter --client {p}-app --add-config consumer_byte_rate=0.0005"),
+    Line("kafka-configs --bootstrap-server {b} --describe --client {p}-app"),
+    Line("kafka-configs --bootstrap-server {b} --alter --client {p}-app --delete-config consumer_byte_rate"),
+    Line("kafka-configs --bootstrap-server {b} --alter --client {p}-app --delete-config consumer_byte_rate", CODE),
+    Line("kafka-configs --bootstrap-server {b} --alter --client {p}-app --add-config consumer_byte_rate=fast", CODE),
+    Line("kafka-configs --bootstrap-server {b} --alter --client {p}-app --add-config no.such.quota=5", CODE),
+    Line("kafka-configs --bootstrap-server {b} --describe --ip-defaults"),
+    Line(
+        "kafka-configs --bootstrap-server {b} --alter --user {p}-alice "
+        "--add-config 'SCRAM-SHA-256=[password=secret],producer_byte_rate=5'",
+        CODE,
+    ),
     Line("kafka-configs --bootstrap-server {b} --alter --client-metrics {p}-metrics --add-config interval.ms=30000"),
     Line("kafka-configs --bootstrap-server {b} --describe --client-metrics {p}-metrics"),
     Line("kafka-configs --bootstrap-server {b} --describe", CODE),

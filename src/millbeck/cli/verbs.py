@@ -28,7 +28,14 @@ class Command(click.Command):
         for option, value in pairwise(args[: args.index("--")] if "--" in args else args):
             if option in needs_value and value in names:
                 raise click.BadOptionUsage(option, f"Option {option!r} requires an argument.", ctx)
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            # Flags that were removed are hidden, and not what was meant.
+            hidden = {name for each in options if each.hidden for name in each.opts}
+            if error.possibilities:
+                error.possibilities[:] = [name for name in error.possibilities if name not in hidden]
+            raise
 
 
 class SubcommandGroup(click.Group):

@@ -14,6 +14,7 @@ WRONG = {
     "topic lsit": "no such command 'lsit', did you mean list?",
     "topic --lsit": "no such option --lsit, did you mean --list?",
     "topic create orders --partitons 3": "Did you mean '--partitions'?",
+    "txn find-hanging --zookeper localhost:2181": "No such option '--zookeper'. Did you mean '--brokers'? (see",
     "produce orders --broker-list localhost:9092": "--broker-list was removed; use --bootstrap-server",
     "topic list --zookeeper localhost:2181": "--zookeeper was removed; use --bootstrap-server",
     # a value that is missing

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from millbeck.cli.commands.topic import raise_failures
-from millbeck.cli.completed_types import BROKER, FILE, GROUP, TOPIC
+from millbeck.cli.completed_types import FILE
 from millbeck.cli.config_changes import changes_of, parse_settings
+from millbeck.cli.config_entities import (
+    BROKERS,
+    RESOURCE_TYPES,
+    TOPICS,
+    USERS,
+    WITH_QUOTAS,
+    Entity,
+    EntityCommand,
+    entity_options,
+)
 from millbeck.cli.connection_options import Target, file_problem, run_admin, target_options
 from millbeck.cli.output import TABLE, output_option, show, show_table
 from millbeck.cli.verbs import SubcommandGroup, kafka_tool
@@ -29,16 +38,7 @@ SOURCES: Final = {
     7: "client metrics",
     8: "group",
 }
-USERS: Final = "users"
-"""The entity type of users, which is not a config resource: its settings are SCRAM credentials."""
 STATIC_SOURCES: Final = (4, 5)
-TYPES: Final = {
-    "topics": "TOPIC",
-    "brokers": "BROKER",
-    "groups": "GROUP",
-    "broker-loggers": "BROKER_LOGGER",
-    "client-metrics": "CLIENT_METRICS",
-}
 
 
 @click.group(cls=SubcommandGroup, flags={"--describe": "describe", "--alter": "alter"})
@@ -46,80 +46,27 @@ def command() -> None:
     """Describe and alter dynamic settings (Kafka's kafka-configs, whose flags are accepted too)."""
 
 
-def entity_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Adds Kafka's options for an entity, and passes ``entity``: its type and name (None means the default entity)."""
-
-    @click.option("--entity-type", type=click.Choice([*sorted(TYPES), USERS]), help="The type of the entity.")
-    @click.option("--entity-name", metavar="NAME", help="The topic name, group id or broker id.")
-    @click.option("--entity-default", is_flag=True, help="The cluster-wide default of all brokers.")
-    @click.option("--topic", type=TOPIC, metavar="NAME", help="The same as --entity-type topics --entity-name NAME.")
-    @click.option("--broker", type=BROKER, metavar="ID", help="The same as --entity-type brokers --entity-name ID.")
-    @click.option("--group", type=GROUP, metavar="ID", help="The same as --entity-type groups --entity-name ID.")
-    @click.option("--user", metavar="NAME", help="The SCRAM credentials of a user (kafka-configs --user).")
-    @click.option("--client-metrics", metavar="NAME", help="The same as --entity-type client-metrics.")
-    @click.option("--broker-logger", metavar="ID", help="The same as --entity-type broker-loggers.")
-    @click.option("--broker-defaults", is_flag=True, help="The same as --entity-type brokers --entity-default.")
-    @functools.wraps(function)
-    def with_entity(
-        *,
-        entity_type: str | None,
-        entity_name: str | None,
-        entity_default: bool,
-        topic: str | None,
-        broker: str | None,
-        group: str | None,
-        user: str | None,
-        client_metrics: str | None,
-        broker_logger: str | None,
-        broker_defaults: bool,
-        **others: Any,
-    ) -> None:
-        named = {
-            "topics": topic,
-            "brokers": broker,
-            "groups": group,
-            "users": user,
-            "client-metrics": client_metrics,
-            "broker-loggers": broker_logger,
-        }
-        entities: list[tuple[str, str | None]] = [(kind, name) for kind, name in named.items() if name is not None]
-        if broker_defaults:
-            entities.append(("brokers", ""))
-        if entity_type is not None:
-            entities.append((entity_type, "" if entity_default else entity_name))
-        elif entity_name is not None or entity_default:
-            raise click.UsageError("--entity-name and --entity-default need --entity-type")
-        if len(entities) != 1:
-            raise click.UsageError("name one entity: give --topic, --broker, --group or --entity-type with a name")
-        if entities[0][1] == "" and entities[0][0] != "brokers":
-            raise click.UsageError("only brokers have a default")
-        function(entity=entities[0], **others)
-
-    return with_entity
-
-
-@command.command("describe")
+@command.command("describe", cls=EntityCommand)
 @click.option("--all", "all_settings", is_flag=True, help="Show every setting, not only dynamic overrides.")
 @click.option("--documentation", is_flag=True, help="Also show the description of each setting.")
 @output_option
 @entity_options
 @target_options
 def describe(
-    entity: tuple[str, str | None], all_settings: bool, documentation: bool, output: str, target: Target
+    entities: tuple[Entity, ...], all_settings: bool, documentation: bool, output: str, target: Target
 ) -> None:
-    """Show settings and the source of each value.
+    """Show settings and the source of each value; of users, client ids and addresses their quotas.
 
     \b
     Examples:
       millbeck config describe --topic orders
       millbeck config describe --broker 1 --all --output json
+      millbeck config describe --user alice
       millbeck config --describe --entity-type topics --entity-name orders
     """
-
-    if entity[0] == USERS:
-        from millbeck.cli.kafka_tools.users import describe_credentials
-
-        run_admin(target, lambda admin: describe_credentials(admin, entity[1]))
+    entity = entities[0]
+    if entity[0] in WITH_QUOTAS:
+        run_admin(target, lambda admin: _describe_clients(admin, entities))
         return
 
     async def work(admin: Admin) -> None:
@@ -160,7 +107,7 @@ def describe(
     run_admin(target, work)
 
 
-@command.command("alter")
+@command.command("alter", cls=EntityCommand)
 @click.option("--add-config", multiple=True, metavar="K=V,K=[A,B]", help="Settings to set; put a list in brackets.")
 @click.option("--add-config-file", metavar="FILE", type=FILE, help="A .properties file of settings to set.")
 @click.option("--delete-config", multiple=True, metavar="K,K", help="Settings to reset to their defaults.")
@@ -168,20 +115,21 @@ def describe(
 @entity_options
 @target_options
 def alter(
-    entity: tuple[str, str | None],
+    entities: tuple[Entity, ...],
     force: bool,
     add_config: tuple[str, ...],
     add_config_file: str | None,
     delete_config: tuple[str, ...],
     target: Target,
 ) -> None:
-    """Set settings, or reset them to their defaults.
+    """Set settings, or reset them to their defaults; of users, client ids and addresses their quotas.
 
     \b
     Examples:
       millbeck config alter --topic orders --add-config retention.ms=86400000,cleanup.policy=delete
       millbeck config alter --topic orders --delete-config retention.ms
       millbeck config --alter --entity-type brokers --entity-default --add-config max.connections=1000
+      millbeck config alter --user alice --add-config producer_byte_rate=1048576
     """
     from millbeck.kernel.errors import InvalidConfig
     from millbeck.kernel.properties import parse_properties
@@ -198,21 +146,19 @@ def alter(
     removed = [name.strip() for text in delete_config for name in text.split(",") if name.strip()]
     if not added and not removed:
         raise click.UsageError("nothing to change: give --add-config or --delete-config")
-    if entity[1] is None:
+    if any(name is None for _, name in entities):
         raise click.UsageError("name one entity: give --entity-name or --entity-default")
-    if entity[0] == USERS:
-        from millbeck.cli.kafka_tools.users import change_credentials, read_changes
-
-        changes = read_changes(added, removed)
-        run_admin(target, lambda admin: change_credentials(admin, entity[1] or "", changes))
+    entity = entities[0]
+    if entity[0] in WITH_QUOTAS:
+        _alter_clients(target, entities, added, removed)
         return
-    if entity[0] == "brokers" and not force and kafka_tool() is None:
+    if entity[0] == BROKERS and not force and kafka_tool() is None:
         _check_broker_settings(added)
 
     async def work(admin: Admin) -> None:
         resource = (await _resources_of(admin, entity))[0]
         outcomes = await admin.incremental_alter_configs({resource: changes_of(added, removed)})
-        if outcomes.failed and entity[0] == "topics":
+        if outcomes.failed and entity[0] == TOPICS:
             known = await admin.list_topics()
             if resource.name not in known:
                 from millbeck.cli.suggestions import did_you_mean
@@ -228,6 +174,37 @@ def alter(
             click.echo(config_changed(*entity))
 
     run_admin(target, work)
+
+
+async def _describe_clients(admin: Admin, entities: tuple[Entity, ...]) -> None:
+    from millbeck.cli.kafka_tools.client_quotas import describe_quotas
+    from millbeck.cli.kafka_tools.users import describe_credentials
+
+    await describe_quotas(admin, entities)
+    kind, name = entities[0]
+    if kind == USERS and name != "" and len(entities) == 1:
+        await describe_credentials(admin, name)
+
+
+def _alter_clients(
+    target: Target, entities: tuple[Entity, ...], added: Mapping[str, str], removed: Sequence[str]
+) -> None:
+    """Change the quotas of users, client ids and addresses, or the SCRAM credentials of a user."""
+    from millbeck.cli.kafka_tools.client_quotas import change_quotas, read_quota_changes
+    from millbeck.cli.kafka_tools.users import change_credentials, is_credential, read_changes
+
+    names = [*added, *removed]
+    if not any(map(is_credential, names)):
+        quotas = read_quota_changes(entities, added, removed)
+        run_admin(target, lambda admin: change_quotas(admin, entities, quotas))
+        return
+    if not all(map(is_credential, names)):
+        raise click.UsageError("change quotas and SCRAM credentials one after the other")
+    (kind, name), *others = entities
+    if kind != USERS or not name or others:
+        raise click.UsageError("SCRAM credentials belong to one user: give --user NAME")
+    credentials = read_changes(added, removed)
+    run_admin(target, lambda admin: change_credentials(admin, name, credentials))
 
 
 def _check_broker_settings(names: Iterable[str]) -> None:
@@ -275,11 +252,11 @@ def entry_row(entry: ConfigEntry, *, with_synonyms: bool, with_documentation: bo
     return row
 
 
-async def _resources_of(admin: Admin, entity: tuple[str, str | None]) -> list[ConfigResource]:
+async def _resources_of(admin: Admin, entity: Entity) -> list[ConfigResource]:
     from millbeck.client.admin.results import ConfigResource, ResourceType
 
     kind, name = entity
-    resource_type = ResourceType[TYPES[kind]]
+    resource_type = ResourceType[RESOURCE_TYPES[kind]]
     if name and name.isdigit() and resource_type is ResourceType.BROKER:
         there = [each.node_id for each in (await admin.describe_cluster()).nodes]
         if int(name) not in there:

@@ -9,9 +9,10 @@ import click
 
 from millbeck.cli.completed_types import FILE
 from millbeck.cli.connection_options import Target, run_admin, target_options
+from millbeck.cli.output import TABLE, output_option, show_rows
 from millbeck.cli.sizes import ByteSizeType
 from millbeck.cli.topics.directory_moves import move_logs, print_replica_directories
-from millbeck.cli.topics.moves import copy_progress, ids_text, progress, proposal, wait_until_moved
+from millbeck.cli.topics.moves import copy_progress, move_rows, progress, proposal, wait_until_moved
 from millbeck.cli.topics.partition_files import assignment_text, read_assignment, read_directories, read_topics
 from millbeck.cli.topics.throttles import limit_directory_moves, remove_throttles, set_throttles
 from millbeck.cli.verbs import SubcommandGroup, kafka_tool
@@ -218,13 +219,15 @@ def verify(path: str, preserve_throttles: bool, wait: bool, target: Target) -> N
 
 
 @command.command("list")
+@output_option
 @target_options
-def list_moves(target: Target) -> None:
+def list_moves(output: str, target: Target) -> None:
     """List the reassignments in progress.
 
     \b
     Examples:
       millbeck reassign list
+      millbeck reassign list --output json
     """
 
     async def work(admin: Admin) -> None:
@@ -234,13 +237,10 @@ def list_moves(target: Target) -> None:
 
             click.echo(listed_text(moving))
             return
-        for partition, move in sorted(moving.items()):
-            click.echo(
-                f"{partition.topic}-{partition.partition}: replicas {ids_text(move.replicas)}, "
-                f"adding {ids_text(move.adding)}, removing {ids_text(move.removing)}"
-            )
-        if not moving:
+        if output == TABLE and not moving:
             click.echo("no partition is moving")
+        else:
+            show_rows(move_rows(moving), output)
 
     run_admin(target, work)
 

@@ -27,6 +27,9 @@ _ENTITIES: Final = {
     "groups": "group",
     "client-metrics": "client-metric",
     "broker-loggers": "broker-logger",
+    "users": "user",
+    "clients": "client",
+    "ips": "ip",
 }
 _SOURCES: Final = {8: "DYNAMIC_GROUP_CONFIG", 7: "DYNAMIC_CLIENT_METRICS_CONFIG"}
 """Kafka's names of config sources that differ from millbeck's."""

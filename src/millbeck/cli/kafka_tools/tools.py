@@ -82,11 +82,7 @@ TOOLS: Final[Mapping[str, Tool]] = {
         command=("config",),
         requires=(SERVER_OR_CONTROLLER,),
         actions=("--describe", "--alter"),
-        missing=_CONTROLLERS_ASKED_BY_BROKERS
-        | dict.fromkeys(
-            ("--client", "--client-defaults", "--ip", "--ip-defaults", "--user-defaults"),
-            "client quotas are not changed by this tool",
-        ),
+        missing=_CONTROLLERS_ASKED_BY_BROKERS,
     ),
     "kafka-console-consumer": Tool(
         command=("consume",),

@@ -12,15 +12,18 @@ if TYPE_CHECKING:
     from millbeck.client.admin.users import DeletedCredential, NewCredential
 
 
+def is_credential(name: str) -> bool:
+    """Whether a setting is a SCRAM mechanism."""
+    from millbeck.security.sasl.scram_messages import BY_NAME
+
+    return name in BY_NAME
+
+
 def read_changes(added: Mapping[str, str], removed: Iterable[str]) -> list[NewCredential | DeletedCredential]:
     """Read ``SCRAM-SHA-256=[iterations=8192,password=secret]`` (without the brackets) and names to delete."""
     from millbeck.client.admin.users import ITERATIONS, DeletedCredential, NewCredential
     from millbeck.security.sasl.scram_messages import BY_NAME
 
-    names = [*added, *removed]
-    unknown = [name for name in names if name not in BY_NAME]
-    if unknown:
-        raise click.UsageError(f"{unknown[0]} is not one of {', '.join(BY_NAME)}: client quotas are not changed here")
     changes: list[NewCredential | DeletedCredential] = [DeletedCredential(mechanism=BY_NAME[name]) for name in removed]
     for name, text in added.items():
         given = dict(part.strip().partition("=")[::2] for part in text.split(","))

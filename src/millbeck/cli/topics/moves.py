@@ -117,3 +117,16 @@ async def wait_until_moved(admin: Admin, partitions: Sequence[TopicPartition]) -
 
 def ids_text(replicas: Sequence[int]) -> str:
     return ",".join(map(str, replicas)) or "none"
+
+
+def move_rows(moving: Mapping[TopicPartition, Reassignment]) -> list[dict[str, object]]:
+    return [
+        {
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "replicas": list(move.replicas),
+            "adding": list(move.adding),
+            "removing": list(move.removing),
+        }
+        for partition, move in sorted(moving.items())
+    ]

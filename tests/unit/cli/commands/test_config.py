@@ -47,6 +47,31 @@ USAGE = {
     "an unknown type": (("config", "describe", "--entity-type", "cats"), "is not one of"),
     "nothing to change": (("config", "alter", "--topic", "a"), "nothing to change"),
     "all of them": (("config", "alter", "--entity-type", "topics", "--add-config", "a=b"), "name one entity"),
+    "too many names": (("config", "describe", "--entity-type", "users", "--entity-default", "--user", "a"), "name one"),
+    "more names than types": (("config", "describe", "--entity-name", "a", "--topic", "b"), "need --entity-type"),
+    "an address and a user": (("config", "describe", "--ip", "::1", "--user", "a"), "name one entity"),
+    "a quota of another type": (
+        ("config", "alter", "--ip", "::1", "--add-config", "request_percentage=5"),
+        "not a quota",
+    ),
+    "a quota that is none": (("config", "alter", "--user", "a", "--add-config", "no.such=5"), "not a quota of users"),
+    "a quota without a number": (
+        ("config", "alter", "--client", "a", "--add-config", "request_percentage=x"),
+        "'x' is not",
+    ),
+    "a quota that is endless": (
+        ("config", "alter", "--client", "a", "--add-config", "request_percentage=inf"),
+        "'inf'",
+    ),
+    "a password for a client id": (
+        ("config", "alter", "--client", "a", "--delete-config", "SCRAM-SHA-256"),
+        "belong to one user",
+    ),
+    "a password for all": (("config", "alter", "--user-defaults", "--delete-config", "SCRAM-SHA-256"), "belong to one"),
+    "both": (
+        ("config", "alter", "--user", "a", "--delete-config", "SCRAM-SHA-256,request_percentage"),
+        "one after the other",
+    ),
     "no such file": (("config", "alter", "--topic", "a", "--add-config-file", "nowhere"), "No such file"),
 }
 

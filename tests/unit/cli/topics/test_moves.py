@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.cli.topics.moves import CopyProgress, copy_of, progress, proposal, sum_of
+from millbeck.cli.topics.moves import CopyProgress, copy_of, move_rows, progress, proposal, sum_of
 from millbeck.client.admin.results import Reassignment
 from millbeck.kernel.ids import TopicPartition
 
@@ -74,3 +74,10 @@ def test_copies_are_measured_by_what_the_largest_replica_has() -> None:
     assert str(sum_of([])) == "0.0 of 0.0 MB copied (100 %)"
     shown = progress(partition, (2, 3, 4), {}, {partition: move}, copy)
     assert shown == "still moving, adding 3,4, 1.0 of 8.0 MB copied (12 %)"
+
+
+def test_moves_are_rows_for_programs() -> None:
+    moving = {T[1]: Reassignment(replicas=(1, 2, 3), adding=(3,), removing=(1,))}
+    assert move_rows(moving) == [
+        {"topic": "t", "partition": 1, "replicas": [1, 2, 3], "adding": [3], "removing": [1]},
+    ]
