@@ -146,7 +146,7 @@ def test_topics_and_partitions_that_cannot_be_are_refused(spark: SparkSession, l
     numbers = Topology("refused", spark, bootstrap_servers=log.bootstrap).stream("numbers", value=NUMBERS)
     with pytest.raises(TopologyError, match="name the topics that the function chooses from"):
         numbers.to(lambda r: r.key)
-    with pytest.raises(TopologyError, match="a function of the record chooses from"):
+    with pytest.raises(TopologyError, match="topics= needs a function of the record"):
         numbers.to("one", topics=["one", "other"])
     with pytest.raises(TopologyError, match="0 is not a number of partitions"):
         numbers.repartition(0)

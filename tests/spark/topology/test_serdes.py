@@ -134,5 +134,5 @@ def test_a_schema_is_missed_when_the_serde_is_named() -> None:
         json("n INT", registry=MEMORY).decode(sf.lit(None))
     with pytest.raises(TopologyError, match="needs subject="):
         avro(registry=MEMORY).decode(sf.lit(None))
-    with pytest.raises(SchemaError, match="no schema for other-key"):
+    with pytest.raises(SchemaError, match="no schema is registered for other-key"):
         protobuf(registry=MEMORY).bound_to("other", "key")
