@@ -57,7 +57,7 @@ def test_windows_global_tables_and_bad_records_are_as_in_a_run(topology_driver: 
         sales = topology.stream("sales", value=json("n INT, shop STRING"))
         joined = sales.join(regions, lambda sale, region: {"n": sale.n, "region": region}, key=lambda r: r.value.shop)
         by_region = joined.group_by(lambda r: r.value.region)
-        totals = by_region.windowed_by(tumbling("10 seconds")).aggregate(lambda r: sf.sum(r.value.n))
+        totals = by_region.windowed_by(tumbling("10 seconds"), emit="final").aggregate(lambda r: sf.sum(r.value.n))
         totals.map(lambda r: (r.key.key, r.value)).to("totals")
 
     driver = topology_driver(build, bad_records="dead")

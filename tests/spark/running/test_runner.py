@@ -176,3 +176,29 @@ def test_a_wrong_topology_is_not_tried_again(spark: SparkSession, log: LiveLog, 
     with pytest.raises(TopologyError, match="has no output"):
         _run(file, log, tmp_path)
     assert RunDirectory(tmp_path, "wrong").restarts() == 0
+
+
+@pytest.mark.long
+def test_a_checkpoint_with_final_results_keeps_them(
+    spark: SparkSession, log: LiveLog, make_topic: Any, tmp_path: Path
+) -> None:
+    source, target = make_topic(1), make_topic(1)
+    file = tmp_path / "windows.py"
+    text = (
+        "from millbeck.pipeline.topology.windows import tumbling\n"
+        "def build(topology):\n"
+        f"    numbers = topology.stream({source!r}).group_by_key()\n"
+        f"    numbers.windowed_by(tumbling('10 seconds'){{emit}}).count().to({target!r})\n"
+    )
+    file.write_text(text.format(emit=", emit='final'"))
+    log.put(source, [{"key": b"a", "value": b"x", "timestamp": at} for at in (1_000, 2_000)])
+    _run(file, log, tmp_path)
+    assert log.values(target) == []
+    file.write_text(text.format(emit=""))
+    log.put(source, [{"key": b"a", "value": b"x", "timestamp": 50_000}])
+    _, said, _ = _run(file, log, tmp_path)
+    told = [line for line in said if "keeps them" in line]
+    assert told == ['this checkpoint has windows with final results, and keeps them: emit="update" needs a new one']
+    log.put(source, [{"key": b"a", "value": b"x", "timestamp": 51_000}])
+    _run(file, log, tmp_path)
+    assert log.values(target) == [b"2"]

@@ -133,11 +133,11 @@ def test_windows_leave_once_and_whole(waves: Waves) -> None:
 
     def build(topology: Topology, topics: dict[str, str]) -> None:
         sales = topology.stream(topics["sales"], value=SALES).filter(lambda r: r.value.n >= 0).group_by_key()
-        tumbled = sales.windowed_by(tumbling("10 seconds", grace="2 seconds"))
+        tumbled = sales.windowed_by(tumbling("10 seconds", grace="2 seconds"), emit="final")
         tumbled.aggregate(lambda r: {"total": sf.sum(r.value.n)}).to(topics["tumbling"])
-        hopped = sales.windowed_by(hopping("10 seconds", advance="5 seconds", grace="2 seconds"))
+        hopped = sales.windowed_by(hopping("10 seconds", advance="5 seconds", grace="2 seconds"), emit="final")
         hopped.count().to(topics["hopping"])
-        sales.windowed_by(session("4 seconds", grace="2 seconds")).count().to(topics["session"])
+        sales.windowed_by(session("4 seconds", grace="2 seconds"), emit="final").count().to(topics["session"])
 
     found = waves.run(build, rows, ["tumbling", "hopping", "session"])
     kept: dict[str, list[tuple[int, int]]] = defaultdict(list)

@@ -28,7 +28,7 @@ def build(topology: Topology) -> None:
     revenue = (
         topology.stream_of(sales.frame.observe(SALES, *totals))
         .group_by(lambda sale: sf.coalesce(sale.value.region, sf.lit(UNKNOWN)))
-        .windowed_by(tumbling("1 minute", grace="30 seconds"))
+        .windowed_by(tumbling("1 minute", grace="30 seconds"), emit="final")
         .aggregate(lambda sale: {"cents": sf.sum(sale.value.cents)}, store="revenue")
     )
     revenue.map(

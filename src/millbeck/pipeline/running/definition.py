@@ -37,6 +37,8 @@ class Settings:
     trigger: str = "1 second"
     """The trigger interval of batches."""
     bad_records: str = "fail"
+    late_records: str | None = None
+    """The topic for records that came after their windows had closed; None means that they are only counted."""
     lateness: str = "0 seconds"
     group: str | None = None
     """The consumer group to commit offsets to, for monitoring of the lag; None means the pipeline's name."""

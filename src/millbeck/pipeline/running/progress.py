@@ -51,7 +51,8 @@ def progress_of(reported: Mapping[str, Any]) -> BatchProgress:
         batch_seconds=_number((reported.get("durationMs") or {}).get("triggerExecution")) / 1000,
         state_rows=sum(int(store.get("numRowsTotal", 0)) for store in stores),
         state_bytes=sum(int(store.get("memoryUsedBytes", 0)) for store in stores),
-        late=sum(int(store.get("numRowsDroppedByWatermark", 0)) for store in stores),
+        late=sum(int(store.get("numRowsDroppedByWatermark", 0)) for store in stores)
+        + sum(int(_number(observed.get("late"))) for observed in (reported.get("observedMetrics") or {}).values()),
         watermark=(reported.get("eventTime") or {}).get("watermark"),
     )
 

@@ -75,7 +75,9 @@ MENDED: Final = (PySparkException, Py4JError, PipelineError)
 Report = Callable[[str], None]
 
 
-def build_topology(definition: Definition, spark: SparkSession, skipped: Sequence[SkippedRecord] = ()) -> Topology:
+def build_topology(
+    definition: Definition, spark: SparkSession, skipped: Sequence[SkippedRecord] = (), *, emit: str | None = None
+) -> Topology:
     from millbeck.pipeline.topology.topology import Topology
 
     settings = definition.settings
@@ -87,7 +89,9 @@ def build_topology(definition: Definition, spark: SparkSession, skipped: Sequenc
         lateness=settings.lateness,
         options=settings.options,
         skipped=skipped,
+        late_records=settings.late_records,
     )
+    topology.default_emit = emit or topology.default_emit
     with placed(definition.path):
         definition.build(topology)
     topology.outgoing()
@@ -198,6 +202,11 @@ class Runner:
         if skipped:
             self._report(f"skipping records: {', '.join(map(str, skipped))}")
         topology = build_topology(self._definition, spark, skipped)
+        if topology.keeps_final_results(self._checkpoint):
+            self._report(
+                'this checkpoint has windows with final results, and keeps them: emit="update" needs a new one'
+            )
+            topology = build_topology(self._definition, spark, skipped, emit="final")
         self._directory.write_status(topics=list(topology.sources))
         trigger: dict[str, Any] = {"availableNow": True} if self._once else {"processingTime": settings.trigger}
         query = topology.start(self._checkpoint, delivery=settings.delivery, trigger=trigger)

@@ -28,6 +28,8 @@ _STATEFUL: Final = (
     "FlatMapGroupsWithState",
 )
 
+_SPARK_AGGREGATES: Final = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
+
 Topics = frozenset[str]
 
 
@@ -45,6 +47,13 @@ def sources_of(frame: DataFrame) -> list[Topics] | None:
 def stateful_count(frame: DataFrame) -> int:
     """The number of operators with state in Spark's plan."""
     return sum(_has_state(node) for node in _nodes(frame))
+
+
+def aggregate_count(frame: DataFrame) -> int:
+    """The number of Spark's own aggregates with state in the plan; 0 with Spark Connect, which does not provide it."""
+    if getattr(frame, "_jdf", None) is None:
+        return 0
+    return sum(_kind(node) == "Aggregate" and bool(node.isStreaming()) for node in _nodes(frame))
 
 
 def _nodes(frame: DataFrame) -> Iterator[Any]:
@@ -89,6 +98,32 @@ class OffsetLog:
             return 0
         return sum(found.getPath().getName().isdigit() for found in self._files.listStatus(path))
 
+    def aggregate_count(self) -> int:
+        """The number of Spark's own aggregates whose state is in the checkpoint."""
+        path = self._jvm.org.apache.hadoop.fs.Path(self._root, "state/*/_metadata")
+        count = 0
+        for operator in self._files.globStatus(path) or []:
+            text = self._first_text(operator.getPath())
+            count += any(f'"operatorName":"{name}"' in text for name in _SPARK_AGGREGATES)
+        return count
+
+    def _first_text(self, path: Any) -> str:
+        """The text of the first file in a directory, or below it."""
+        for found in sorted(self._files.listStatus(path), key=lambda each: str(each.getPath())):
+            if found.getPath().getName().startswith("."):
+                continue
+            if found.isDirectory():
+                return self._first_text(found.getPath())
+            return self._text(found.getPath())
+        return ""
+
+    def _text(self, path: Any) -> str:
+        stream = self._files.open(path)
+        try:
+            return bytes(stream.readAllBytes()).decode()
+        finally:
+            stream.close()
+
     def last_batches(self) -> list[int]:
         """The numbers of the last two batches: a restart reads both."""
         if not self._files.exists(self._path):
@@ -98,11 +133,7 @@ class OffsetLog:
 
     def read(self, batch: int) -> tuple[list[str], list[str]]:
         """Read one batch: the lines about the batch itself, and the lines of the sources."""
-        stream = self._files.open(self._jvm.org.apache.hadoop.fs.Path(self._path, str(batch)))
-        try:
-            lines = bytes(stream.readAllBytes()).decode().splitlines()
-        finally:
-            stream.close()
+        lines = self._text(self._jvm.org.apache.hadoop.fs.Path(self._path, str(batch))).splitlines()
         return lines[:2], lines[2:]
 
     def write(self, batch: int, lines: Sequence[str]) -> None:

@@ -1,8 +1,10 @@
 """Needs pyspark: aggregates, of streams and tables by key, and of streams by key and window.
 
-Without a window the result is a table that is updated with every record: Python functions fold each value into the
-aggregate, which Spark keeps in state. With a window the result is final: it is emitted once, after the window and its
-grace period have ended, and computed by Spark's aggregate functions.
+Without a window the result is a table: Python functions fold each value into the aggregate, which Spark keeps in state,
+or Spark's aggregate functions describe it. With a window Spark's aggregate functions do.
+
+``emit`` says when results are emitted: ``update``, the default, once per key (and window) and batch; ``every`` after
+each record; ``final``, only with a window, once, after the window and its grace period have ended.
 """
 
 from __future__ import annotations
@@ -14,11 +16,25 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import DataType, LongType
 
-from millbeck.pipeline.topology.keyed import CogroupFold, Fold
+from millbeck.pipeline.errors import TopologyError
+from millbeck.pipeline.topology.aggregates import RunningAggregate
+from millbeck.pipeline.topology.keyed import CogroupFold, Fold, PartialFold
+from millbeck.pipeline.topology.partials import PartialResults
+from millbeck.pipeline.topology.paths import Records
 from millbeck.pipeline.topology.records import ColumnRecord, RecordFunction, column, type_of, unordered
-from millbeck.pipeline.topology.stateful import JoinInput, run_keyed
+from millbeck.pipeline.topology.running_windows import (
+    EMITS,
+    EVERY,
+    FINAL,
+    UPDATE,
+    RunningSessions,
+    RunningSlidingWindows,
+    RunningTimeWindows,
+    RunningWindows,
+)
+from millbeck.pipeline.topology.stateful import JoinInput, run_keyed, run_windows
 from millbeck.pipeline.topology.streams import Stream, same_type
-from millbeck.pipeline.topology.windows import SessionWindow, TimeWindow, interval
+from millbeck.pipeline.topology.windows import SessionWindow, SlidingWindow, TimeWindow, Window, interval
 
 if TYPE_CHECKING:
     from millbeck.pipeline.topology.tables import Table
@@ -40,7 +56,7 @@ class _Grouped:
         self.topology = topology
         self._side = side
 
-    def _fold(self, logic: Fold, kind: DataType, store: str | None, what: str) -> Table:
+    def _fold(self, logic: Fold | PartialFold, kind: DataType, store: str | None, what: str) -> Table:
         rows = run_keyed([self._side], logic, slots={"value": kind}, outputs={"value": kind})
         self.topology.outline.shuffled(f"{what}, by key")
         name = self.topology.outline.store(store, what, f"the {what} of each key")
@@ -52,25 +68,55 @@ class GroupedStream(_Grouped):
         super().__init__(topology, JoinInput(frame, key=sf.col("key"), value=sf.col("value")))
         self._frame = frame
 
-    def count(self, *, store: str | None = None) -> Table:
-        return self._fold(Fold(0, _one_more), LongType(), store, "count")
+    def count(self, *, store: str | None = None, emit: str = UPDATE) -> Table:
+        logic = Fold(0, _one_more, is_every=_is_every(emit))
+        return self._fold(logic, LongType(), store, "count")
 
-    def reduce(self, function: Folding, *, store: str | None = None) -> Table:
+    def reduce(self, function: Folding, *, store: str | None = None, emit: str = UPDATE) -> Table:
         """``function`` gets two values and returns one of the same type."""
-        return self._fold(Fold(None, function), self._side.value_type, store, "reduce")
+        logic = Fold(None, function, is_every=_is_every(emit))
+        return self._fold(logic, self._side.value_type, store, "reduce")
 
-    def aggregate(self, start: Any, function: Folding, *, type: str | DataType, store: str | None = None) -> Table:  # noqa: A002
+    def aggregate(
+        self,
+        start: Any,
+        function: Folding,
+        *,
+        type: str | DataType,  # noqa: A002
+        store: str | None = None,
+        emit: str = UPDATE,
+    ) -> Table:
         """``function`` gets the aggregate, which is initially ``start``, and a value; it returns the new aggregate,
         which has the type ``type``.
         """
-        return self._fold(Fold(start, function), type_of(type), store, "aggregate")
+        logic = Fold(start, function, is_every=_is_every(emit))
+        return self._fold(logic, type_of(type), store, "aggregate")
+
+    def aggregate_columns(self, function: RecordFunction, *, store: str | None = None, emit: str = UPDATE) -> Table:
+        """``function`` returns Spark's aggregates over the record: ``{"total": functions.sum(sale.value.amount)}``."""
+        kept = self._frame.where(sf.col("key").isNotNull() & sf.col("value").isNotNull())
+        running = RunningAggregate(kept, column(function(_record()), "aggregate_columns"), "aggregate_columns")
+        rows = run_keyed(
+            [JoinInput(kept, key=sf.col("key"), value=running.inputs)],
+            PartialFold(running.partials, is_every=_is_every(emit)),
+            slots={"value": running.kind},
+            outputs={"partials": running.kind},
+        )
+        self.topology.outline.shuffled("aggregate, by key")
+        name = self.topology.outline.store(store, "aggregate", "the aggregate of each key")
+        results = rows.select("key", running.values_of(rows, "partials").alias("value"), "timestamp", "order")
+        return self.topology.table_of(results, name=store and name, is_kept=True)
 
     def cogroup(self, function: Folding) -> CogroupedStream:
         """Begin an aggregate of several grouped streams; ``function`` adds a value of this one to the aggregate."""
         return CogroupedStream(self.topology, [(self._side, function)])
 
-    def windowed_by(self, window: TimeWindow | SessionWindow) -> WindowedStream:
-        return WindowedStream(self.topology, self._frame, window)
+    def windowed_by(self, window: Window, *, emit: str | None = None) -> WindowedStream:
+        """``emit`` is ``update``, ``every`` or ``final``, by default ``update``."""
+        chosen = emit or self.topology.default_emit
+        if chosen not in EMITS:
+            raise TopologyError(f"windowed_by: emit is {', '.join(EMITS)}, not {emit!r}")
+        return WindowedStream(self.topology, self._frame, window, chosen)
 
 
 class CogroupedStream:
@@ -85,11 +131,18 @@ class CogroupedStream:
         same_type(self._parts[0][0].key_type, side.key_type, "grouped streams")
         return CogroupedStream(self.topology, [*self._parts, (side, function)])
 
-    def aggregate(self, start: Any, *, type: str | DataType, store: str | None = None) -> Table:  # noqa: A002
+    def aggregate(
+        self,
+        start: Any,
+        *,
+        type: str | DataType,  # noqa: A002
+        store: str | None = None,
+        emit: str = UPDATE,
+    ) -> Table:
         """Return a table of the aggregates of type ``type``; ``start`` is the initial value of each."""
         sides = [side for side, _ in self._parts]
         kind = type_of(type)
-        logic = CogroupFold(start, tuple(function for _, function in self._parts))
+        logic = CogroupFold(start, tuple(function for _, function in self._parts), is_every=_is_every(emit))
         rows = run_keyed(sides, logic, slots={"value": kind}, outputs={"value": kind})
         self.topology.outline.shuffled(f"aggregate of {len(sides)} streams, by key")
         name = self.topology.outline.store(store, "cogroup", "the aggregate of each key")
@@ -116,11 +169,13 @@ class GroupedTable(_Grouped):
         assert signed is not None
         super().__init__(table.topology, JoinInput(signed, key=sf.col("key"), value=sf.col("value")))
 
-    def count(self, *, store: str | None = None) -> Table:
-        return self._fold(Fold(0, _one_more, _one_less), LongType(), store, "count")
+    def count(self, *, store: str | None = None, emit: str = UPDATE) -> Table:
+        logic = Fold(0, _one_more, _one_less, is_every=_is_every(emit))
+        return self._fold(logic, LongType(), store, "count")
 
-    def reduce(self, add: Folding, subtract: Folding, *, store: str | None = None) -> Table:
-        return self._fold(Fold(None, add, subtract), self._kept_type, store, "reduce")
+    def reduce(self, add: Folding, subtract: Folding, *, store: str | None = None, emit: str = UPDATE) -> Table:
+        logic = Fold(None, add, subtract, is_every=_is_every(emit))
+        return self._fold(logic, self._kept_type, store, "reduce")
 
     def aggregate(
         self,
@@ -130,29 +185,29 @@ class GroupedTable(_Grouped):
         *,
         type: str | DataType,  # noqa: A002
         store: str | None = None,
+        emit: str = UPDATE,
     ) -> Table:
-        return self._fold(Fold(start, add, subtract), type_of(type), store, "aggregate")
+        logic = Fold(start, add, subtract, is_every=_is_every(emit))
+        return self._fold(logic, type_of(type), store, "aggregate")
 
 
 class WindowedStream:
-    """Final results only: a window is emitted once, after its end and grace. Keys become ``{key, start, end}``.
-
-    Event time advances between batches, so no record is late within its batch, and the batch that closes a window still
-    includes its records.
+    """Results of windows; their keys are ``{key, start, end}``. Event time advances between batches, so no record is
+    late within its batch.
     """
 
-    def __init__(self, topology: Topology, frame: DataFrame, window: TimeWindow | SessionWindow) -> None:
+    def __init__(self, topology: Topology, frame: DataFrame, window: Window, emit: str) -> None:
         self.topology = topology
         self._frame = frame
         self._window = window
+        self._emit = emit
 
     def count(self, *, store: str | None = None) -> Stream:
         return self._aggregate(sf.count(sf.lit(1)), "count", store)
 
     def aggregate(self, function: RecordFunction, *, store: str | None = None) -> Stream:
         """``function`` returns Spark's aggregates over the record: ``{"total": functions.sum(sale.value.amount)}``."""
-        described = function(ColumnRecord(sf.col("key"), sf.col("value"), sf.col("timestamp"), sf.lit(None)))
-        return self._aggregate(column(described, "aggregate"), "aggregate", store)
+        return self._aggregate(column(function(_record()), "aggregate"), "aggregate", store)
 
     def reduce(self, function: Callable[[Column, Column], Column], *, store: str | None = None) -> Stream:
         """``function`` gets two values as columns and returns one; the window's values are kept until it closes."""
@@ -161,21 +216,65 @@ class WindowedStream:
         return self._aggregate(sf.aggregate(rest, first, function), "reduce", store)
 
     def _aggregate(self, value: Column, what: str, store: str | None) -> Stream:
+        kept = self._frame.where(sf.col("key").isNotNull() & sf.col("value").isNotNull())
+        rows = kept.withWatermark("timestamp", interval(self._window.grace_ms))
+        self.topology.outline.shuffled(f"windowed {what}, by key")
+        name = self.topology.outline.store(store, f"windowed-{what}", f"the {what} of each key in each open window")
+        # Spark's own windows tell final results only, and take any aggregate; they do not hand out late records.
+        is_running = self._emit != FINAL or isinstance(self._window, SlidingWindow)
+        if is_running or self.topology.late_records is not None:
+            return Stream(self.topology, self._running(rows, value, what, name), store=store)
+        return Stream(self.topology, self._final(rows, value), store=store)
+
+    def _final(self, rows: DataFrame, value: Column) -> DataFrame:
         window = self._window
         if isinstance(window, TimeWindow):
             bounds = sf.window("timestamp", interval(window.size_ms), interval(window.advance_ms))
         else:
+            assert isinstance(window, SessionWindow)
             bounds = sf.session_window("timestamp", interval(window.gap_ms))
-        kept = self._frame.where(sf.col("key").isNotNull() & sf.col("value").isNotNull())
-        rows = (
-            kept.withWatermark("timestamp", interval(window.grace_ms))
-            .groupBy("key", bounds.alias("window"))
-            .agg(value.alias("value"), sf.max("timestamp").alias("latest"))
+        made = rows.groupBy("key", bounds.alias("window")).agg(
+            value.alias("value"), sf.max("timestamp").alias("latest")
         )
-        self.topology.outline.shuffled(f"windowed {what}, by key")
-        self.topology.outline.store(store, f"windowed-{what}", f"the {what} of each key in each open window")
         key = sf.struct("key", sf.col("window")["start"].alias("start"), sf.col("window")["end"].alias("end"))
-        results = rows.select(
-            key.alias("key"), "value", sf.col("latest").alias("timestamp"), unordered().alias("order")
+        return made.select(key.alias("key"), "value", sf.col("latest").alias("timestamp"), unordered().alias("order"))
+
+    def _running(self, rows: DataFrame, value: Column, what: str, name: str) -> Records:
+        if getattr(rows, "_jdf", None) is None:
+            raise TopologyError(
+                f"windowed {what}: with Spark Connect there are only final results of tumbling, hopping and session "
+                'windows: use emit="final", and no late_records'
+            )
+        running = RunningAggregate(rows, value, f"windowed {what}")
+        late = sf.struct("key", "value") if self.topology.late_records is not None else None
+        made = run_windows(rows, self._logic(running.partials), inputs=running.inputs, kind=running.kind, late=late)
+        bounds = [sf.timestamp_micros(edge).alias(edge) for edge in ("start", "end")]
+        told = running.values_of(made, "partials")
+        results = made.select(
+            sf.struct("key", *bounds).alias("key"),
+            sf.when(sf.col("partials").isNotNull(), told).alias("value"),
+            sf.timestamp_micros("latest").alias("timestamp"),
+            "order",
+            "late",
         )
-        return Stream(self.topology, results, store=store)
+        return self.topology.without_late(results, name)
+
+    def _logic(self, partials: PartialResults) -> RunningWindows:
+        window = self._window
+        if isinstance(window, TimeWindow):
+            return RunningTimeWindows(window.size_ms * 1000, window.advance_ms * 1000, partials, self._emit)
+        if isinstance(window, SessionWindow):
+            return RunningSessions(window.gap_ms * 1000, partials, self._emit)
+        return RunningSlidingWindows(window.difference_ms * 1000, partials, self._emit)
+
+
+def _record() -> ColumnRecord:
+    return ColumnRecord(sf.col("key"), sf.col("value"), sf.col("timestamp"), sf.lit(None))
+
+
+def _is_every(emit: str) -> bool:
+    if emit not in (UPDATE, EVERY):
+        raise TopologyError(
+            f"emit is {UPDATE} or {EVERY} without a window, not {emit!r}: nothing says when it is final"
+        )
+    return emit == EVERY

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
+from millbeck.pipeline.topology.partials import PartialResults
+
 TABLE_SIDE: Final = 0
 STREAM_SIDE: Final = 1
 LEFT: Final = 0
@@ -206,7 +208,8 @@ class ForeignKeyResponse:
 
 @dataclass(frozen=True, slots=True)
 class CogroupFold:
-    """Aggregates several streams into one: emits the value after the batch's last record, once per batch.
+    """Aggregates several streams into one: emits the value after the batch's last record, once per batch, or after
+    each record.
 
     ``adders`` are the functions of the streams, by side: each takes (aggregate, value) and returns the new aggregate.
     An aggregate that becomes None is deleted, and a tombstone is emitted.
@@ -214,9 +217,10 @@ class CogroupFold:
 
     start: Any
     adders: tuple[Callable[[Any, Any], Any], ...]
+    is_every: bool = False
 
     def arrived(self, slots: KeyState, arrivals: Iterator[InputRecord]) -> Iterator[OutputRecord]:
-        return _folded(slots, arrivals, self._next)
+        return _folded(slots, arrivals, self._next, is_every=self.is_every)
 
     def _next(self, aggregate: Any, arrival: InputRecord) -> Any:
         return self.adders[arrival.side](self.start if aggregate is None else aggregate, arrival.value)
@@ -224,7 +228,7 @@ class CogroupFold:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Aggregates records: emits the value after the batch's last record, once per batch.
+    """Aggregates records: emits the value after the batch's last record, once per batch, or after each record.
 
     ``add`` and ``subtract`` take (aggregate, value) and return the new aggregate. With ``subtract``, each input has a
     ``value`` and ``is_added``. ``start`` is the initial aggregate; None means that the first value becomes the
@@ -234,9 +238,10 @@ class Fold:
     start: Any
     add: Callable[[Any, Any], Any]
     subtract: Callable[[Any, Any], Any] | None = None
+    is_every: bool = False
 
     def arrived(self, slots: KeyState, arrivals: Iterator[InputRecord]) -> Iterator[OutputRecord]:
-        return _folded(slots, arrivals, self._next)
+        return _folded(slots, arrivals, self._next, is_every=self.is_every)
 
     def _next(self, aggregate: Any, arrival: InputRecord) -> Any:
         is_added, value = True, arrival.value
@@ -251,19 +256,42 @@ class Fold:
         return self.add(aggregate, value)
 
 
+@dataclass(frozen=True, slots=True)
+class PartialFold:
+    """Aggregates by partial results, which are a dictionary with the fields p0, p1 and so on: emits them after the
+    batch's last record, or after each record. The values are the inputs of ``partials``.
+    """
+
+    partials: PartialResults
+    is_every: bool = False
+
+    def arrived(self, slots: KeyState, arrivals: Iterator[InputRecord]) -> Iterator[OutputRecord]:
+        return _folded(slots, arrivals, self._next, is_every=self.is_every)
+
+    def _next(self, aggregate: Any, arrival: InputRecord) -> Any:
+        one = self.partials.start(tuple(arrival.value.values()))
+        names = [f"p{number}" for number in range(len(one))]
+        # From the state it comes as a row, not as a dictionary.
+        merged = one if aggregate is None else self.partials.merge(tuple(aggregate[name] for name in names), one)
+        return dict(zip(names, merged, strict=True))
+
+
 def _folded(
-    slots: KeyState, arrivals: Iterator[InputRecord], following: Callable[[Any, InputRecord], Any]
+    slots: KeyState, arrivals: Iterator[InputRecord], following: Callable[[Any, InputRecord], Any], *, is_every: bool
 ) -> Iterator[OutputRecord]:
-    """The aggregate after the last record that has a value."""
+    """The aggregate after the last record that has a value, or after each of them."""
     aggregate = slots.get("value")
     last: InputRecord | None = None
     latest: Any = None
-    for arrival in arrivals:
+    for count, arrival in enumerate(arrivals):
         if arrival.value is None:
             continue
         aggregate = following(aggregate, arrival)
         last = arrival
         latest = arrival.timestamp if latest is None else max(latest, arrival.timestamp)
+        if is_every:
+            yield OutputRecord((aggregate,), latest, RecordOrder(-1, count, 0))
     if last is not None:
         slots.put("value", aggregate)
-        yield OutputRecord((aggregate,), latest, last.order)
+        if not is_every:
+            yield OutputRecord((aggregate,), latest, last.order)

@@ -1,4 +1,4 @@
-"""Needs pyspark: run the logic of one key (`keyed`) on Spark's state, by transformWithState.
+"""Needs pyspark: run the logic of one key (`keyed`, `running_windows`) on Spark's state, by transformWithState.
 
 The inputs are merged, with each record marked with its input; Spark groups the records by key and keeps the slots of
 each key in its state store. In the state, structs are dictionaries. Output columns are the key, the emitted values, the
@@ -12,10 +12,16 @@ from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as sf
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from millbeck.pipeline.topology.keyed import InputRecord, KeyedProcessor, RecordOrder, in_order
+from millbeck.pipeline.topology.running_windows import Held, LateRecord, RunningWindows, WindowResult
 
 ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 """The only state store provider that supports Python processors."""
@@ -71,6 +77,131 @@ def run_keyed(
     )
     processor = _KeyedProcessor(logic, dict(slots), entries, schema.names)
     return pile.groupBy("key").transformWithState(processor, schema, "Append", "None")
+
+
+def run_windows(
+    frame: DataFrame, logic: RunningWindows, *, inputs: Column, kind: StructType, late: Column | None
+) -> DataFrame:
+    """Run windows with running results over the records of a frame that has a watermark.
+
+    Columns of the results: key, start and end in microseconds, partials of the type ``kind`` (null where a window no
+    longer exists), latest in microseconds, order, and late: for a late record what ``late`` made of it, else null.
+    """
+    kept = sf.struct((sf.lit(True) if late is None else late).alias("record"))
+    rows = frame.select(
+        "key",
+        "order",
+        # An expression, not the column with the watermark: Spark would drop each record that is older than it, although
+        # its windows may still be open.
+        sf.unix_micros("timestamp").alias("at"),
+        inputs.alias("inputs"),
+        kept.alias("kept"),
+    )
+    schema = StructType(
+        [
+            rows.schema["key"],
+            StructField("start", LongType()),
+            StructField("end", LongType()),
+            StructField("partials", kind),
+            StructField("latest", LongType()),
+            rows.schema["order"],
+            StructField("late", rows.schema["kept"].dataType),
+        ]
+    )
+    processor = _WindowProcessor(logic, kind, schema.names)
+    return rows.groupBy("key").transformWithState(processor, schema, "Append", "EventTime")
+
+
+class _SparkWindows:
+    """The windows of a key in Spark's map state."""
+
+    def __init__(self, held: Any, handle: StatefulProcessorHandle) -> None:
+        self._held = held
+        self._handle = handle
+        self._timers: set[int] | None = None
+
+    def get(self, start: int) -> Held | None:
+        found = self._held.getValue((start,))
+        return None if found is None else _held_of(found)
+
+    def entries(self) -> Iterator[tuple[int, Held]]:
+        return iter([(key[0], _held_of(value)) for key, value in self._held.iterator()])
+
+    def put(self, start: int, held: Held) -> None:
+        self._held.updateValue((start,), (*held.partials, held.latest, held.end))
+
+    def remove(self, start: int) -> None:
+        self._held.removeKey((start,))
+
+    def wake(self, at_ms: int) -> None:
+        timers = self._known_timers()
+        if at_ms not in timers:
+            timers.add(at_ms)
+            self._handle.registerTimer(at_ms)
+
+    def take_due(self, closed_ms: int) -> list[int]:
+        timers = self._known_timers()
+        due = sorted(at_ms for at_ms in timers if at_ms <= closed_ms)
+        for at_ms in due:
+            timers.remove(at_ms)
+            self._handle.deleteTimer(at_ms)
+        return due
+
+    def _known_timers(self) -> set[int]:
+        if self._timers is None:
+            self._timers = set(self._handle.listTimers())
+        return self._timers
+
+
+def _held_of(value: tuple[Any, ...]) -> Held:
+    *partials, latest, end = value
+    return Held(tuple(partials), latest, end)
+
+
+class _WindowProcessor(StatefulProcessor):
+    def __init__(self, logic: RunningWindows, kind: StructType, columns: Sequence[str]) -> None:
+        self._logic = logic
+        self._kind = StructType([*kind.fields, StructField("latest", LongType()), StructField("end", LongType())])
+        self._names = kind.names
+        self._row = Row(*columns)
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._held = handle.getMapState("windows", _holding(LongType()), self._kind)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803
+        # The last value is none of the inputs of a function: it is there for late records.
+        records = in_order(
+            InputRecord(0, RecordOrder(**row.order), row.at, (*row.inputs.values(), row.kept)) for row in rows
+        )
+        closed = timerValues.getCurrentWatermarkInMs() * 1000
+        store = _SparkWindows(self._held, self._handle)
+        for number, made in enumerate(self._logic.arrived(store, records, closed)):
+            if isinstance(made, LateRecord):
+                record = made.record
+                order = record.order._asdict()
+                yield self._row(key[0], None, None, None, record.timestamp, order, record.value[-1])
+            else:
+                yield self._result(key, made, number)
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: Any,
+        timerValues: TimerValues,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
+    ) -> Iterator[Row]:
+        store = _SparkWindows(self._held, self._handle)
+        expired = self._logic.expired(store, expiredTimerInfo.getExpiryTimeInMs() * 1000)
+        for number, made in enumerate(expired):
+            yield self._result(key, made, number)
+
+    def _result(self, key: Any, made: WindowResult, number: int) -> Row:
+        partials = None if made.partials is None else dict(zip(self._names, made.partials, strict=True))
+        order = RecordOrder(-1, number, 0)._asdict()
+        return self._row(key[0], made.start, made.end, partials, made.latest, order, None)
+
+    def close(self) -> None:
+        """Nothing to close: Spark owns the state."""
 
 
 class _SparkSlots:

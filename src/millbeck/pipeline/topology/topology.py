@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -18,7 +18,14 @@ from millbeck.pipeline.log_view import LogView
 from millbeck.pipeline.sink_options import EXACTLY_ONCE
 from millbeck.pipeline.source_options import parse_source_options
 from millbeck.pipeline.topology.changelogs import changelog_of, make_changelogs
-from millbeck.pipeline.topology.checkpoints import OffsetLog, fit_sources, source_count, sources_of, stateful_count
+from millbeck.pipeline.topology.checkpoints import (
+    OffsetLog,
+    aggregate_count,
+    fit_sources,
+    source_count,
+    sources_of,
+    stateful_count,
+)
 from millbeck.pipeline.topology.fitting import fitted
 from millbeck.pipeline.topology.grouped import GroupedStream, GroupedTable
 from millbeck.pipeline.topology.outline import TopologyDescription
@@ -32,6 +39,7 @@ from millbeck.pipeline.topology.records import (
     unordered,
     with_headers,
 )
+from millbeck.pipeline.topology.running_windows import FINAL, UPDATE
 from millbeck.pipeline.topology.serdes import KEY_PART, VALUE_PART, Serde, raw, serde_for, string
 from millbeck.pipeline.topology.stateful import ROCKSDB
 from millbeck.pipeline.topology.streams import Stream
@@ -40,15 +48,13 @@ from millbeck.pipeline.topology.windows import Length, length_ms
 
 log = logging.getLogger(__name__)
 
-DEAD_LETTER_HEADERS: Final = ("topic", "partition", "offset", "error")
-"""Headers of bad records, each with the prefix ``__millbeck.error.``: the record's origin and the problem."""
-
 
 class Topology:
     """Streams and tables of one application; all outputs are written by one query.
 
     ``bad_records`` is ``"fail"``, or the name of a topic for records that their serde cannot decode, with headers that
-    give the reason. ``skipped`` are records to leave out, by topic, partition and offset.
+    give the reason. ``late_records`` is a topic for records that came after their windows had closed; without it they
+    are only counted. ``skipped`` are records to leave out, by topic, partition and offset.
     """
 
     def __init__(
@@ -61,12 +67,17 @@ class Topology:
         lateness: Length = "0 seconds",
         options: Mapping[str, str] | None = None,
         skipped: Sequence[tuple[str, int, int]] = (),
+        late_records: str | None = None,
     ) -> None:
         self.name = name
         self.spark = spark
         self.outline = TopologyDescription()
         self.lateness_ms = length_ms(lateness)
         """The time for which event-time processors wait for late records."""
+        self.late_records = late_records
+        is_remote = getattr(spark, "_jsparkSession", None) is None
+        self.default_emit = FINAL if is_remote else UPDATE
+        """When windows emit results; on a Spark Connect server only final ones are possible."""
         self._bad_records = bad_records
         self._skipped = tuple(skipped)
         self._options = {"kafka.bootstrap.servers": bootstrap_servers, **(options or {})}
@@ -199,6 +210,26 @@ class Topology:
                 self.outline.outputs.append(told)
         return read.then(lambda frame: Keep(sf.col("problem").isNull()))
 
+    def without_late(self, results: DataFrame, operator: str) -> Records:
+        """The results of a windowed operator, whose rows have a column ``late`` that is not null for late records.
+
+        These are counted, as ``late`` of Spark's observed metrics, and go to the topic for late records.
+        """
+        made = Records.of(results.observe(f"late {operator}", sf.count("late").alias("late")))
+        if self.late_records is not None:
+            letter = {
+                "key": sf.col("late")["record"]["key"],
+                "value": sf.col("late")["record"]["value"],
+                "timestamp": sf.col("timestamp"),
+                "order": sf.col("order"),
+                HEADERS: _headers("__millbeck.late", {"operator": sf.lit(operator), "timestamp": _ms("timestamp")}),
+            }
+            late = made.then(lambda frame: Keep(sf.col("late").isNotNull())).then(lambda frame: Select(letter))
+            self.write(late, [self.late_records], None, key=None, value=None)
+            self.outline.outputs[-1] = f"{self.late_records} (late records of {operator})"
+        kept = {name: sf.col(name) for name in COLUMNS}
+        return made.then(lambda frame: Keep(sf.col("late").isNull())).then(lambda frame: Select(kept))
+
     # Outputs
 
     def write(
@@ -240,7 +271,7 @@ class Topology:
         With partition counts each row also has its partition, and one task has all rows of a partition, as exactly-once
         delivery requires.
         """
-        if not any(topics != (self._bad_records,) for topics, _ in self._outputs):
+        if not any(topics not in ((self._bad_records,), (self.late_records,)) for topics, _ in self._outputs):
             raise TopologyError(f"the topology {self.name!r} has no output: end a stream or a table with to(topic)")
         paths = [path for _, records in self._outputs for path in records.paths]
         rows = apart(paths) if is_apart else united(paths)
@@ -248,6 +279,13 @@ class Topology:
             return rows
         placed = with_log_partition(rows, partition_counts)
         return to_log_partitions(placed, partitions=max(partition_counts.values()))
+
+    def keeps_final_results(self, checkpoint: str) -> bool:
+        """Whether the checkpoint has state of windows with final results that this topology emits earlier."""
+        rows = self.outgoing()
+        if sources_of(rows) is None:
+            return False
+        return OffsetLog(self.spark, checkpoint).aggregate_count() > aggregate_count(rows)
 
     def _outgoing_for(self, checkpoint: str, partition_counts: Mapping[str, int] | None) -> DataFrame:
         """All rows that the topology writes, with sources that match those of the checkpoint if it exists."""
@@ -321,17 +359,24 @@ def _one_of(chosen: Column, topics: Sequence[str]) -> Column:
 def _letter(topic: str) -> dict[str, Column]:
     """The unchanged bad record for this topic, with headers that contain its origin and the problem."""
     told = {name: sf.col("raw")[name].cast("string") for name in ("topic", "partition", "offset")}
-    told["error"] = sf.col("problem")
-    headers = [
-        sf.struct(sf.lit(f"__millbeck.error.{name}").alias("key"), told[name].cast("binary").alias("value"))
-        for name in DEAD_LETTER_HEADERS
-    ]
     return {
         "topic": sf.lit(topic),
         "key": sf.col("raw")["key"],
         "value": sf.col("raw")["value"],
-        HEADERS: sf.array(*headers).cast(HEADERS_TYPE),
+        HEADERS: _headers("__millbeck.error", {**told, "error": sf.col("problem")}),
     }
+
+
+def _headers(prefix: str, told: Mapping[str, Column]) -> Column:
+    headers = [
+        sf.struct(sf.lit(f"{prefix}.{name}").alias("key"), text.cast("binary").alias("value"))
+        for name, text in told.items()
+    ]
+    return sf.array(*headers).cast(HEADERS_TYPE)
+
+
+def _ms(name: str) -> Column:
+    return sf.unix_millis(name).cast("string")
 
 
 def _bound(key: Serde, value: Serde, topic: str) -> tuple[Serde, Serde]:

@@ -54,12 +54,23 @@ class SessionWindow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SlidingWindow:
+    """Windows that end with a record, or begin just after one, and hold records at most ``difference`` apart."""
+
+    difference_ms: int
+    grace_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JoinWindow:
     """A join window: the right record's time is from ``before`` earlier to ``after`` later than the left record's."""
 
     before_ms: int
     after_ms: int
     grace_ms: int
+
+
+Window = TimeWindow | SessionWindow | SlidingWindow
 
 
 def tumbling(size: Length, *, grace: Length = "0 seconds") -> TimeWindow:
@@ -80,6 +91,14 @@ def session(gap: Length, *, grace: Length = "0 seconds") -> SessionWindow:
     if gap_ms <= 0:
         raise TopologyError("the gap of a session must be above zero")
     return SessionWindow(gap_ms=gap_ms, grace_ms=length_ms(grace))
+
+
+def sliding(difference: Length, *, grace: Length = "0 seconds") -> SlidingWindow:
+    """Sliding windows as in Kafka Streams: a key's records that are at most ``difference`` apart."""
+    difference_ms = length_ms(difference)
+    if difference_ms <= 0:
+        raise TopologyError("the time difference of a sliding window must be above zero")
+    return SlidingWindow(difference_ms=difference_ms, grace_ms=length_ms(grace))
 
 
 def sliding_join(
