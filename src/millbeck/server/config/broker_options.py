@@ -49,6 +49,7 @@ _PER_LISTENER_SECTIONS: Final = (SslOptions, SaslOptions, KerberosOptions, Oauth
 _OF_SOCKETS: Final[tuple[Option[Any], ...]] = (
     SocketOptions.allowed_networks,
     SocketOptions.connections_max_reauth_ms,
+    SocketOptions.max_connections,
 )
 _PER_LISTENER: Final = {
     declared.name: declared

@@ -177,6 +177,13 @@ class NodeConfig:
         wanted = SocketOptions.resolve(ConfigLayers(static={name: text})).allowed_networks
         return Networks(wanted) if wanted else None
 
+    def connections_max(self, listener: str) -> int | None:
+        """The maximum number of connections of one listener; None if only that of all listeners counts."""
+        text = {**self.texts, **self._dynamic}.get(listener_key(listener, SocketOptions.max_connections.name))
+        if text is None:
+            return None
+        return SocketOptions.resolve(ConfigLayers(static={SocketOptions.max_connections.name: text})).max_connections
+
     def sasl(self, listener: str) -> ListenerSasl:
         """The SASL settings of one listener. Raises `InvalidConfig`."""
         is_local = any(address.name == listener and address.is_loopback for address in self._addresses())

@@ -83,6 +83,10 @@ class Listener:
         """The API versions that an ApiVersions response lists on this listener."""
         self.is_controllers = False
         """Whether this is a controller listener."""
+        self.connections_max: int | None = None
+        """The maximum number of connections of this listener; None if only that of all listeners counts."""
+        self.is_reserved = False
+        """Whether only nodes need this listener, so that the limit over all listeners does not hold here."""
         self.connections: dict[int, Connection] = {}
         self.connections_accepted = 0
         self._limits = context.limits
@@ -141,7 +145,9 @@ class Listener:
         if self.allowed_networks is not None and host not in self.allowed_networks:
             return f"not in millbeck.allowed.networks of listener {self.address.name}"
         from_host = self._per_ip.get(host, 0)
-        if limits.connections >= limits.connections_max:
+        if self.connections_max is not None and len(self.connections) >= self.connections_max:
+            return f"max.connections={self.connections_max} of listener {self.address.name} reached"
+        if limits.connections >= limits.connections_max and not self.is_reserved:
             return f"max.connections={limits.connections_max} reached"
         allowed = limits.overrides_per_ip.get(host, limits.connections_max_per_ip)
         if from_host >= allowed:

@@ -104,8 +104,9 @@ class Listeners:
                 listener.advertised = advertised.get(address.name)
                 listener.served = group.served
                 listener.is_controllers = group.is_controllers
-                listener.allowed_networks = config.allowed_networks(address.name)
+                listener.is_reserved = group.is_controllers or self._is_between_brokers(address.name)
                 self.listeners.append(listener)
+                self._apply_limits_of(listener)
                 await listener.start()
 
     def open(self, names: Iterable[str]) -> None:
@@ -152,9 +153,17 @@ class Listeners:
         socket = self._config.socket
         self._limits.connections_max = socket.max_connections
         self._limits.connections_max_per_ip = socket.max_connections_per_ip
-        for listener in self.listeners:
-            listener.allowed_networks = self._config.allowed_networks(listener.address.name)
         self._limits.overrides_per_ip = parse_ip_overrides(socket.max_connections_per_ip_overrides)
+        for listener in self.listeners:
+            self._apply_limits_of(listener)
+
+    def _apply_limits_of(self, listener: Listener) -> None:
+        listener.allowed_networks = self._config.allowed_networks(listener.address.name)
+        listener.connections_max = self._config.connections_max(listener.address.name)
+
+    def _is_between_brokers(self, name: str) -> bool:
+        """Whether brokers use this listener and clients have another one."""
+        return len(self._config.client_addresses()) > 1 and name == self._config.inter_broker_listener
 
     # shutdown
 

@@ -60,7 +60,7 @@ def test_the_option_behind_a_listeners_name(name: str, base: str) -> None:
     "name",
     [
         "listener.name.a.log.dirs",
-        "listener.name.a.max.connections",
+        "listener.name.a.max.connections.per.ip",
         "listener.name.ssl.client.auth",
         "listener.name.a.b.c.sasl.jaas.config",
         "listener.name.a.",

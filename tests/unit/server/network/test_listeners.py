@@ -9,6 +9,11 @@ import pytest
 
 from millbeck.kernel.environment import Environment
 from millbeck.server.requests.routes import CONTROLLER_ROUTES, ROUTES
+from millbeck.wire.messages.configs import (
+    IncrementalAlterableConfig,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+)
 from millbeck.wire.messages.metadata import ApiVersionsRequest, DescribeClusterRequest, MetadataRequest
 from millbeck.wire.messages.topics import CreatableTopic, CreateTopicsRequest
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
@@ -54,13 +59,59 @@ def test_administration_is_done_at_the_controllers_listener_too() -> None:
     in_house(scenario, **TWO)
 
 
+async def are_lost(environment: Environment, port: int, count: int) -> list[bool]:
+    peers = []
+    for _ in range(count):
+        _, peer = await environment.network.connect(Client, host="n1", port=port)
+        peers.append(cast(Client, peer))
+    await asyncio.sleep(0.1)
+    return [each.is_lost for each in peers]
+
+
+THREE: dict[str, str] = {
+    "listeners": "BROKERS://:9094,CLIENTS://:9092,CONTROLLER://:9093",
+    "listener_security_protocol_map": "BROKERS:PLAINTEXT,CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter_broker_listener_name": "BROKERS",
+    "controller_listener_names": "CONTROLLER",
+}
+
+
 def test_connections_are_counted_over_all_listeners() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        others = [await at_controller(environment) for _ in range(2)]
-        await asyncio.sleep(0.1)
-        assert [each.is_lost for each in others] == [False, True]
+        assert await are_lost(environment, 9094, 1) == [False]
+        assert await are_lost(environment, 9092, 2) == [False, True]
+
+    in_house(scenario, max_connections="3", **THREE)
+
+
+def test_clients_cannot_take_the_connections_that_nodes_need() -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert await are_lost(environment, 9092, 2) == [False, True]
+        assert await are_lost(environment, 9094, 2) == [False, False]
+        assert await are_lost(environment, 9093, 2) == [False, False]
+
+    in_house(scenario, max_connections="2", **THREE)
+
+
+def test_where_brokers_and_clients_share_a_listener_its_connections_are_limited() -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert await are_lost(environment, 9092, 2) == [False, True]
 
     in_house(scenario, max_connections="2", **TWO)
+
+
+def test_a_listener_may_have_a_limit_of_its_own_and_it_is_dynamic() -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert await are_lost(environment, 9094, 2) == [False, True]
+        assert await are_lost(environment, 9092, 3) == [False, False, False]
+        config = IncrementalAlterableConfig("listener.name.brokers.max.connections", 0, "3")
+        request = IncrementalAlterConfigsRequest([IncrementalAlterConfigsResource(4, "1", [config])])
+        (result,) = (await client.ask(request, 1)).responses
+        assert result.error_code == 0
+        await asyncio.sleep(0.1)
+        assert await are_lost(environment, 9094, 3) == [False, False, True]
+
+    in_house(scenario, **{"listener.name.brokers.max.connections": "1"}, **THREE)
 
 
 def test_endpoints_are_those_of_the_names_asked_for() -> None:

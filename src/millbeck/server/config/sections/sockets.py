@@ -85,7 +85,9 @@ class SocketOptions(Section):
         INT_MAX,
         valid=at_least(0),
         update=Update.CLUSTER_WIDE,
-        doc="The maximum number of connections over all listeners; further ones are closed at once.",
+        doc="The maximum number of connections over all listeners; further ones are closed at once. Listeners of "
+        "controllers are exempt, and so is the one between brokers if there are others for clients. As "
+        "listener.name.<listener>.max.connections: of that listener alone.",
     )
     max_connections_per_ip = option(
         "max.connections.per.ip",
