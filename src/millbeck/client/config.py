@@ -205,8 +205,8 @@ class ClientConfig(ClientOauthOptions):
         STRING,
         None,
         scope=CLIENT,
-        doc="The SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. There is no "
-        "default, because Kafka's default GSSAPI is not available.",
+        doc="The SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or GSSAPI. GSSAPI, Kafka's default, "
+        "is the default only with sasl.kerberos.service.name or Krb5LoginModule in sasl.jaas.config.",
     )
     sasl_mechanisms = option("sasl.mechanisms", STRING, None, scope=CLIENT, doc="librdkafka's name for sasl.mechanism.")
     sasl_username = option("sasl.username", STRING, None, scope=CLIENT, doc="The user name for PLAIN and SCRAM.")
@@ -218,6 +218,27 @@ class ClientConfig(ClientOauthOptions):
         scope=CLIENT,
         doc="A login module with its options, as in Kafka's clients, instead of sasl.username and sasl.password. It is "
         'only parsed; no class is loaded. tokenauth="true" of ScramLoginModule logs in with a delegation token.',
+    )
+    sasl_kerberos_service_name = option(
+        "sasl.kerberos.service.name",
+        STRING,
+        None,
+        scope=CLIENT,
+        doc="The first part of the brokers' Kerberos principals; default: kafka.",
+    )
+    sasl_kerberos_principal = option(
+        "sasl.kerberos.principal",
+        STRING,
+        None,
+        scope=CLIENT,
+        doc="librdkafka's name for the principal in sasl.jaas.config: this client's Kerberos principal.",
+    )
+    sasl_kerberos_keytab = option(
+        "sasl.kerberos.keytab",
+        STRING,
+        None,
+        scope=CLIENT,
+        doc="librdkafka's name for the keytab in sasl.jaas.config; without one the ticket cache is used.",
     )
 
     @classmethod

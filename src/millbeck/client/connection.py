@@ -115,7 +115,7 @@ class Connection(asyncio.Protocol):
         try:
             async with asyncio.timeout(limit_s):
                 # Before connecting, because a broker would wait for the authentication while a token is being fetched.
-                exchange = None if settings.sasl is None else await settings.sasl.begin()
+                exchange = None if settings.sasl is None else await settings.sasl.begin(address.host)
                 await network.connect(make, host=address.host, port=address.port, tls=settings.tls)
                 assert connection is not None
                 await connection._negotiate()
@@ -185,7 +185,7 @@ class Connection(asyncio.Protocol):
         try:
             async with asyncio.timeout(self.settings.connect_timeout_s):
                 # Requests continue while a token is being fetched.
-                await self._authenticate(credentials, await credentials.begin())
+                await self._authenticate(credentials, await credentials.begin(self.address.host))
         except TimeoutError:
             self._end(Disconnected(f"{self.address} did not answer the re-authentication in time"))
         except Exception as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from millbeck.client.config import ClientConfig
@@ -21,18 +22,21 @@ from millbeck.kernel.errors import (
     UnsupportedSaslMechanism,
     from_code,
 )
+from millbeck.kernel.kerberos import KerberosLogin
 from millbeck.security.sasl.exchange import (
+    GSSAPI,
     OAUTHBEARER,
     PLAIN,
     SCRAM_SHA_256,
     SCRAM_SHA_512,
     AuthenticationFailed,
+    CannotLogIn,
     ClientExchange,
     ClientWork,
     InvalidToken,
     ServerNotTrusted,
 )
-from millbeck.security.sasl.jaas import LOGIN_MODULES, JaasEntry, parse_jaas
+from millbeck.security.sasl.jaas import LOGIN_MODULES, JaasEntry, LoginModule, parse_jaas
 from millbeck.security.sasl.plain import PlainClient
 from millbeck.security.sasl.scram import SaltedPasswords, ScramClient
 from millbeck.security.sasl.scram_messages import BY_NAME, TOKEN_AUTHENTICATION
@@ -48,7 +52,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-MECHANISMS: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
+MECHANISMS: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER, GSSAPI)
 RENEWED_AFTER: Final = (0.85, 0.95)
 """The range of the fraction of its lifetime after which a session is renewed; chosen at random, as in Java's client, so
 that many clients do not authenticate at the same time."""
@@ -69,8 +73,8 @@ class SaslCredentials:
     """The credentials with which the connections of one client log in."""
 
     mechanism: str
-    begin: Callable[[], Awaitable[ClientExchange]]
-    """Starts a new exchange; this may wait for a token."""
+    begin: Callable[[str], Awaitable[ClientExchange]]
+    """Starts a new exchange with the server of this host name; it may wait for a token."""
     in_thread: Callable[..., Awaitable[Any]]
     randomness: Randomness
     who: str
@@ -95,14 +99,14 @@ async def authenticate(ask: Ask, exchange: ClientExchange, credentials: SaslCred
         raise UnsupportedByBroker(f"{peer} does not support SaslAuthenticate: it is older than Kafka 1.0") from error
     if shaken.error_code:
         raise _handshake_refused(shaken, credentials, peer)
-    token: bytes | None = exchange.begin()
+    token = await _next_token(exchange.begin, credentials, peer)
     for _ in range(_TOKENS_MAX):
         if token is None:
             break
         answer = await ask(SaslAuthenticateRequest(token), SaslAuthenticateResponse)
         if answer.error_code:
             raise _refused(answer.error_code, answer.error_message or "", credentials, peer)
-        token = await _next_token(exchange, answer.auth_bytes, credentials, peer)
+        token = await _next_token(partial(exchange.step, answer.auth_bytes), credentials, peer)
         lifetime_ms = answer.session_lifetime_ms
     if not exchange.is_complete:
         raise SaslAuthenticationFailed(f"{peer} did not complete the exchange of {credentials.mechanism}")
@@ -110,15 +114,18 @@ async def authenticate(ask: Ask, exchange: ClientExchange, credentials: SaslCred
 
 
 async def _next_token(
-    exchange: ClientExchange, challenge: bytes, credentials: SaslCredentials, peer: str
+    make: Callable[[], bytes | ClientWork | None], credentials: SaslCredentials, peer: str
 ) -> bytes | None:
     try:
-        step = exchange.step(challenge)
+        step = make()
         if isinstance(step, ClientWork):
             return step.then(await credentials.in_thread(step.job, *step.arguments))
         return step
     except AuthenticationFailed as error:
         raise _refused(SaslAuthenticationFailed.code, str(error), credentials, peer) from error
+    except CannotLogIn as error:
+        who = f"{credentials.who} cannot log in to {peer} by {credentials.mechanism}"
+        raise SaslAuthenticationFailed(f"{who}: {error} (see {credentials.settings})") from error
     except (ServerNotTrusted, InvalidToken) as error:
         raise SaslAuthenticationFailed(f"{peer} is not trusted: {error}") from error
 
@@ -150,7 +157,7 @@ def password_credentials(
     """Credentials for PLAIN or SCRAM."""
     derived = SaltedPasswords()
 
-    async def begin() -> ClientExchange:
+    async def begin(host: str) -> ClientExchange:
         if mechanism == PLAIN:
             return PlainClient(user, password)
         nonce = f"{environment.randomness.below(1 << _NONCE_BITS):040x}"
@@ -175,7 +182,7 @@ def oauth_credentials(environment: Environment, settings: TokenSettings) -> Sasl
 
     source = TokenSource(environment, settings)
 
-    async def begin() -> ClientExchange:
+    async def begin(host: str) -> ClientExchange:
         return OauthClient(await source.token(), settings.extensions)
 
     return SaslCredentials(
@@ -186,6 +193,31 @@ def oauth_credentials(environment: Environment, settings: TokenSettings) -> Sasl
         who=settings.who,
         settings="sasl.oauthbearer.*, and the log of the broker",
         subject=lambda: source.subject,
+    )
+
+
+def kerberos_credentials(
+    environment: Environment, login: KerberosLogin, service: str, *, settings: str, subject: str | None = None
+) -> SaslCredentials:
+    """Credentials for GSSAPI; ``subject`` is the name of the principal, if it is known. Raises `InvalidConfig`."""
+    # Imported here because most clients do not use Kerberos.
+    from millbeck.security.sasl.gssapi import GssapiClient
+
+    kerberos = environment.kerberos
+    if kerberos is None:
+        raise InvalidConfig("sasl.mechanism: there is no GSSAPI here")
+
+    async def begin(host: str) -> ClientExchange:
+        return GssapiClient(partial(kerberos.initiate, login, service, host))
+
+    return SaslCredentials(
+        mechanism=GSSAPI,
+        begin=begin,
+        in_thread=environment.threads.run,
+        randomness=environment.randomness,
+        who=login.principal or "the owner of the ticket cache",
+        settings=settings,
+        subject=lambda: subject,
     )
 
 
@@ -201,9 +233,10 @@ def jaas_credentials(environment: Environment, mechanism: str, entry: JaasEntry,
 
 def client_credentials(config: ClientConfig, environment: Environment) -> SaslCredentials:
     """The credentials of a client whose ``security.protocol`` has SASL; raises `InvalidConfig` naming the setting."""
-    mechanism = _mechanism(config)
     setting = ClientConfig.sasl_jaas_config.name
-    entry = _jaas_entry(config, mechanism, setting)
+    entry = None if config.sasl_jaas_config is None else parse_jaas(config.sasl_jaas_config.reveal(), setting)
+    mechanism = _mechanism(config, entry)
+    _check_module(entry, mechanism, setting)
     if mechanism == OAUTHBEARER:
         from millbeck.client.oauth.settings import token_settings
         from millbeck.security.oauth.access import EVERYTHING
@@ -211,6 +244,8 @@ def client_credentials(config: ClientConfig, environment: Environment) -> SaslCr
         options = {} if entry is None else entry.options
         read = token_settings(lambda declared: getattr(config, declared.attribute), options, EVERYTHING)
         return oauth_credentials(environment, read)
+    if mechanism == GSSAPI:
+        return _kerberos_of(config, environment, entry, setting)
     if entry is not None:
         if config.sasl_username is not None or config.sasl_password is not None:
             raise InvalidConfig(f"{setting}: set either it, or sasl.username and sasl.password")
@@ -230,27 +265,36 @@ def client_credentials(config: ClientConfig, environment: Environment) -> SaslCr
     )
 
 
-def _jaas_entry(config: ClientConfig, mechanism: str, setting: str) -> JaasEntry | None:
-    if config.sasl_jaas_config is None:
-        return None
-    entry = parse_jaas(config.sasl_jaas_config.reveal(), setting)
-    if entry.module is not LOGIN_MODULES[mechanism]:
+def _kerberos_of(
+    config: ClientConfig, environment: Environment, entry: JaasEntry | None, setting: str
+) -> SaslCredentials:
+    from millbeck.security.sasl.kerberos_settings import DEFAULT_SERVICE, SERVICE_NAME, login_of
+
+    service = config.sasl_kerberos_service_name
+    if entry is not None:
+        service = entry.options.get(SERVICE_NAME) or service
+        return kerberos_credentials(environment, login_of(entry, setting), service or DEFAULT_SERVICE, settings=setting)
+    login = KerberosLogin(keytab=config.sasl_kerberos_keytab or "", principal=config.sasl_kerberos_principal or "")
+    return kerberos_credentials(environment, login, service or DEFAULT_SERVICE, settings="sasl.kerberos.*")
+
+
+def _check_module(entry: JaasEntry | None, mechanism: str, setting: str) -> None:
+    if entry is not None and entry.module is not LOGIN_MODULES[mechanism]:
         raise InvalidConfig(
             f"{setting}: {entry.module.value} cannot be used with sasl.mechanism={mechanism}: use "
             f"{LOGIN_MODULES[mechanism].value}"
         )
-    return entry
 
 
-def _mechanism(config: ClientConfig) -> str:
+def _mechanism(config: ClientConfig, entry: JaasEntry | None) -> str:
     named = config.sasl_mechanism or config.sasl_mechanisms
+    if named is None and (config.sasl_kerberos_service_name or (entry and entry.module is LoginModule.GSSAPI)):
+        named = GSSAPI  # the default of Java's clients, where it is meant
     if named is None:
         raise InvalidConfig(
             f"sasl.mechanism is not set: security.protocol={config.security_protocol} needs one of "
             f"{', '.join(MECHANISMS)}"
         )
     if named.upper() not in MECHANISMS:
-        raise InvalidConfig(
-            f"sasl.mechanism: {named[:100]} is not available in this release: use {', '.join(MECHANISMS)}"
-        )
+        raise InvalidConfig(f"sasl.mechanism: {named[:100]} is not known: use {', '.join(MECHANISMS)}")
     return named.upper()

@@ -8,6 +8,7 @@ import uuid
 from typing import Final
 
 from millbeck.host.files import HostFiles
+from millbeck.host.kerberos import HostKerberos
 from millbeck.host.linux import IS_LINUX
 from millbeck.host.network import HostNetwork
 from millbeck.host.threads import HostThreads
@@ -68,4 +69,5 @@ def real_environment(*, portable: bool = False, thread_count: int = 8) -> Enviro
         network=HostNetwork(is_linux=is_linux, threads=threads),
         threads=threads,
         workers=HostWorkers(files, in_processes=not portable),
+        kerberos=HostKerberos(),
     )

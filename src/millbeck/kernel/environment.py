@@ -21,6 +21,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeVar, TypeVarTuple
 
 from millbeck.kernel.file_slice import FileSlice as FileSlice
+from millbeck.kernel.kerberos import Kerberos
 from millbeck.kernel.tls import TlsContext, TlsSettings, TlsSource
 from millbeck.kernel.units import INT_MAX
 
@@ -362,3 +363,5 @@ class Environment:
     network: Network
     threads: Threads
     workers: Workers
+    kerberos: Kerberos | None = None
+    """None where there is no Kerberos, as in the simulator."""

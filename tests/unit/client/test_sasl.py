@@ -277,7 +277,7 @@ def test_a_broker_that_says_nothing_is_given_up() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         credentials = password_credentials(environment, "PLAIN", "alice", "alice-secret", settings=SETTING)
 
-        async def begin() -> Any:
+        async def begin(host: str) -> Any:
             await asyncio.sleep(3600)
 
         slow = replace(credentials, begin=begin)
@@ -315,9 +315,14 @@ def test_a_client_logs_in_with_its_settings(settings: dict[str, str]) -> None:
 REFUSED = {
     "no mechanism": ({}, "sasl.mechanism is not set: security.protocol=SASL_SSL needs one of PLAIN, SCRAM-SHA-256"),
     "another mechanism": (
-        {"sasl.mechanism": "GSSAPI"},
-        "sasl.mechanism: GSSAPI is not available in this release: use PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+        {"sasl.mechanism": "DIGEST-MD5"},
+        "sasl.mechanism: DIGEST-MD5 is not known: use PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
     ),
+    "a keytab without a principal": (
+        {"sasl.jaas.config": 'com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true keyTab="/k";'},
+        'sasl.jaas.config: a keytab needs useKeyTab=true, keyTab="…" and principal="…"',
+    ),
+    "GSSAPI, by Java's default": ({"sasl.kerberos.service.name": "kafka"}, "sasl.mechanism: there is no GSSAPI here"),
     "no user": ({"sasl.mechanism": "PLAIN"}, "sasl.username is not set"),
     "no password": ({"sasl.mechanism": "PLAIN", "sasl.username": "alice"}, "sasl.password is not set"),
     "both": (

@@ -32,6 +32,10 @@ class InvalidToken(Exception):
     """Authentication failed; the message is only logged, and the client gets a message without the reason."""
 
 
+class CannotLogIn(Exception):
+    """On the client's side: the credentials cannot be used, or do not fit the server."""
+
+
 class ServerNotTrusted(Exception):
     """On the client's side: the server's response is wrong, so it may not be the expected broker."""
 
@@ -84,11 +88,13 @@ class ClientExchange(Protocol):
     def is_complete(self) -> bool:
         """Whether the exchange is complete, including the server's proof if the mechanism has one."""
 
-    def begin(self) -> bytes: ...
+    def begin(self) -> bytes | ClientWork: ...
 
     def step(self, challenge: bytes) -> bytes | ClientWork | None:
-        """Answer the server's challenge; returns None when there is nothing more to send. Raises `AuthenticationFailed`
-        or `ServerNotTrusted`."""
+        """Answer the server's challenge; returns None when there is nothing more to send.
+
+        Raises `AuthenticationFailed`, `CannotLogIn` or `ServerNotTrusted`.
+        """
 
 
 @dataclass(frozen=True, slots=True)

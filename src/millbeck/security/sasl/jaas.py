@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Final
 
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.security.sasl.exchange import OAUTHBEARER, PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
+from millbeck.security.sasl.exchange import GSSAPI, OAUTHBEARER, PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
 
 JAAS_LENGTH_MAX: Final = 1024 * 1024
 
@@ -34,8 +34,9 @@ LOGIN_MODULES: Final[Mapping[str, LoginModule]] = {
     SCRAM_SHA_256: LoginModule.SCRAM,
     SCRAM_SHA_512: LoginModule.SCRAM,
     OAUTHBEARER: LoginModule.OAUTHBEARER,
+    GSSAPI: LoginModule.GSSAPI,
 }
-"""The login module of each mechanism that is available in this release."""
+"""The login module of each mechanism."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

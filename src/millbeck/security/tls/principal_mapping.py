@@ -2,8 +2,7 @@
 
     RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/, RULE:^CN=(.*?)$/$1/L, DEFAULT
 
-The first rule whose pattern matches the whole name decides; DEFAULT is the name itself. The patterns come from the
-operator's own file, so Python's ``re`` is safe enough; its syntax differs from Java's only in rare constructs.
+The first rule whose pattern matches the whole name decides; DEFAULT is the name itself.
 """
 
 from __future__ import annotations
@@ -13,12 +12,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from millbeck.kernel.errors import InvalidConfig
+from millbeck.security.java_regex import compiled, replaced
 
 _RULE: Final = r"(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?).*?|(?:.*?))"
 _SPLITTER: Final = re.compile(rf"\s*({_RULE})\s*(,\s*|$)")
 _PARSER: Final = re.compile(r"(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?)")
-_REPLACEMENT_PARTS: Final = re.compile(r"\\(.)|\$(\d+)|\$\{([a-zA-Z][a-zA-Z0-9]*)\}|([^\\$]+|.)", re.DOTALL)
-_JAVA_GROUP_NAME: Final = re.compile(r"(?<!\\)\(\?<(?=[a-zA-Z])")
 
 
 class NoRuleApplies(Exception):
@@ -34,15 +32,8 @@ class _Rule:
     def apply(self, name: str) -> str | None:
         if self.pattern.fullmatch(name) is None:
             return None
-        mapped = self.pattern.sub(self._expand, name)
+        mapped = replaced(self.pattern, self.replacement, name)
         return mapped.lower() if self.case == "L" else mapped.upper() if self.case == "U" else mapped
-
-    def _expand(self, match: re.Match[str]) -> str:
-        """Expand a replacement by Java's rules: ``$1`` is a group, and a character after a backslash is literal."""
-        return "".join(
-            _reference(number, match) if number else match[name] or "" if name else escaped or text
-            for escaped, number, name, text in _REPLACEMENT_PARTS.findall(self.replacement)
-        )
 
 
 class PrincipalMapping:
@@ -62,7 +53,7 @@ class PrincipalMapping:
                 self._rules.append(None)
                 continue
             try:
-                self._rules.append(_Rule(re.compile(_JAVA_GROUP_NAME.sub("(?P<", parsed[2])), parsed[3], parsed[4]))
+                self._rules.append(_Rule(compiled(parsed[2]), parsed[3], parsed[4]))
             except re.error as error:
                 raise InvalidConfig(f"{setting}: the pattern {parsed[2]!r} is not usable: {error}") from error
 
@@ -73,13 +64,3 @@ class PrincipalMapping:
             if mapped is not None:
                 return mapped
         raise NoRuleApplies(distinguished_name)
-
-
-def _reference(number: str, match: re.Match[str]) -> str:
-    """The group number of a ``$number`` reference: the longest run of digits that is a group; otherwise the reference
-    is literal."""
-    groups = match.re.groups
-    for digits in range(len(number), 0, -1):
-        if int(number[:digits]) <= groups:
-            return (match[int(number[:digits])] or "") + number[digits:]
-    return f"${number}"

@@ -13,11 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from millbeck.kernel.errors import InvalidConfig
+from millbeck.kernel.kerberos import KerberosLogin
 from millbeck.kernel.options import ConfigLayers, Option, resolve_value
-from millbeck.security.sasl.exchange import OAUTHBEARER, PLAIN
+from millbeck.security.sasl.exchange import GSSAPI, OAUTHBEARER, PLAIN
 from millbeck.security.sasl.jaas import LOGIN_MODULES, JaasEntry, parse_jaas, plain_users
 from millbeck.server.config.broker_options import listener_key
-from millbeck.server.config.sections.sasl import SaslOptions
+from millbeck.server.config.sections.sasl import KerberosOptions, SaslOptions
 from millbeck.server.config.sections.sockets import SocketOptions
 
 if TYPE_CHECKING:
@@ -38,6 +39,17 @@ class MechanismSettings:
     """OAUTHBEARER: which tokens are accepted; None for a node's own logins."""
     tokens: TokenSettings | None = None
     """OAUTHBEARER: the source of a node's own tokens; None on a listener."""
+    kerberos: KerberosSettings | None = None
+    """GSSAPI: the credentials of the node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KerberosSettings:
+    login: KerberosLogin
+    rules: tuple[str, ...]
+    """``sasl.kerberos.principal.to.local.rules``."""
+    service_name: str
+    """The service of other nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +82,9 @@ def listener_sasl(
             allowed=allowed_by(static),
         )
         mechanisms[OAUTHBEARER] = replace(settings, oauth=oauth)
+    if GSSAPI in mechanisms:
+        named_by = SaslOptions.enabled_mechanisms.name
+        mechanisms[GSSAPI] = _with_kerberos(mechanisms[GSSAPI], listener, texts, named_by)
     return ListenerSasl(
         mechanisms=mechanisms,
         receive_bytes_max=_value(SaslOptions.server_receive_bytes_max, texts, listener),
@@ -87,6 +102,8 @@ def peer_credentials(
         read = partial(_value, texts=texts, listener=listener, mechanism=OAUTHBEARER)
         jaas = {} if settings.jaas is None else settings.jaas.options
         return replace(settings, tokens=peer_tokens(read, jaas, static))
+    if mechanism == GSSAPI:
+        return _with_kerberos(settings, listener, texts, setting)
     options = {} if settings.jaas is None else settings.jaas.options
     if not options.get("username") or "password" not in options:
         raise InvalidConfig(
@@ -96,14 +113,35 @@ def peer_credentials(
     return settings
 
 
+def _with_kerberos(
+    settings: MechanismSettings, listener: str, texts: Mapping[str, str], named_by: str
+) -> MechanismSettings:
+    # Imported late: most nodes do not use Kerberos.
+    from millbeck.security.kerberos_names import KerberosNames
+    from millbeck.security.sasl.kerberos_settings import SERVICE_NAME, acceptor_of
+
+    if settings.jaas is None:
+        others = ", ".join(name for name in LOGIN_MODULES if name != GSSAPI)
+        raise InvalidConfig(
+            f"{named_by}: GSSAPI, which is the default, needs {settings.jaas_setting} with the keytab of this node; or "
+            f"use one of {others} (listener {listener})"
+        )
+    login = acceptor_of(settings.jaas, settings.jaas_setting)
+    rules = _value(KerberosOptions.principal_to_local_rules, texts, listener, GSSAPI)
+    KerberosNames(rules, "")
+    service = settings.jaas.options.get(SERVICE_NAME) or _value(KerberosOptions.service_name, texts, listener, GSSAPI)
+    kerberos = KerberosSettings(
+        login=login, rules=tuple(rules), service_name=service or login.principal.partition("/")[0]
+    )
+    return replace(settings, kerberos=kerberos)
+
+
 def _mechanism(
     name: str, listener: str, texts: Mapping[str, str], named_by: str, *, is_server: bool
 ) -> MechanismSettings:
     module = LOGIN_MODULES.get(name)
     if module is None:
-        raise InvalidConfig(
-            f"{named_by}: {name} is not available in this release: use {', '.join(LOGIN_MODULES)} (listener {listener})"
-        )
+        raise InvalidConfig(f"{named_by}: {name} is not known: use {', '.join(LOGIN_MODULES)} (listener {listener})")
     text = _value(SaslOptions.jaas_config, texts, listener, name)
     setting = _mechanism_key(listener, name, SaslOptions.jaas_config.name)
     jaas = None if text is None else parse_jaas(text.reveal(), setting)

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from millbeck.client.errors import ConnectFailed
-from millbeck.kernel.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism
+from millbeck.kernel.errors import IllegalSaslState, InvalidConfig, SaslAuthenticationFailed, UnsupportedSaslMechanism
 from millbeck.kernel.tls import TlsSource
 from millbeck.security.principal import ANONYMOUS, USER_TYPE, Principal
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from millbeck.client.sasl import SaslCredentials
     from millbeck.kernel.environment import Environment, Network
     from millbeck.server.config import NodeConfig
+    from millbeck.server.config.listener_sasl import KerberosSettings
     from millbeck.server.network.node_tls import NodeTls
 
 
@@ -81,11 +82,32 @@ class NodePeers:
         if not protocol.startswith("SASL"):
             return PeerSecurity(tls=tls)
         # Imported late: a node without SASL starts faster without it.
-        from millbeck.client.sasl import jaas_credentials, oauth_credentials
+        from millbeck.client.sasl import jaas_credentials, kerberos_credentials, oauth_credentials
 
         settings = self._config.peer_sasl(listener, mechanism)
         if settings.tokens is not None:
             return PeerSecurity(tls=tls, sasl=oauth_credentials(self._environment, settings.tokens))
+        if settings.kerberos is not None:
+            kerberos = settings.kerberos
+            credentials = kerberos_credentials(
+                self._environment,
+                kerberos.login,
+                kerberos.service_name,
+                settings=settings.jaas_setting,
+                subject=self._short_name(kerberos),
+            )
+            return PeerSecurity(tls=tls, sasl=credentials)
         assert settings.jaas is not None
         credentials = jaas_credentials(self._environment, mechanism, settings.jaas, settings.jaas_setting)
         return PeerSecurity(tls=tls, sasl=credentials)
+
+    def _short_name(self, settings: KerberosSettings) -> str:
+        """The name of this node's own principal on other nodes, if their rules are the same."""
+        from millbeck.security.kerberos_names import KerberosNames, NoKerberosRule
+
+        kerberos = self._environment.kerberos
+        realm = "" if kerberos is None else kerberos.default_realm()
+        try:
+            return KerberosNames(settings.rules, realm).short_name(settings.login.principal)
+        except NoKerberosRule as error:
+            raise InvalidConfig(f"sasl.kerberos.principal.to.local.rules: {error}") from error

@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from millbeck.kernel.errors import InvalidConfig
+from millbeck.kernel.kerberos import KerberosFailed
 from millbeck.metadata.image.credentials import ScramCredential, ScramImage
 from millbeck.security.delegation_tokens import is_expired, token_credential
 from millbeck.security.principal import stored_principal
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from millbeck.kernel.environment import Randomness
     from millbeck.server.broker import Broker
     from millbeck.server.config.listener_oauth import OauthSettings
-    from millbeck.server.config.listener_sasl import ListenerSasl, MechanismSettings
+    from millbeck.server.config.listener_sasl import KerberosSettings, ListenerSasl, MechanismSettings
     from millbeck.server.requests.token_keys import TokenKeys
 
 _NONCE_BITS: Final = 160
@@ -53,6 +55,8 @@ def _begin(
 ) -> Callable[[], ServerExchange]:
     if settings.oauth is not None:
         return _begin_oauth(broker, settings.oauth, token_keys)
+    if settings.kerberos is not None:
+        return _begin_kerberos(broker, settings.kerberos, settings.jaas_setting)
     users = MetadataCredentials(broker)
     if settings.name == PLAIN:
         if settings.verifies_with_scram:
@@ -76,6 +80,22 @@ def _begin_oauth(
     else:
         validator = SignedTokens(token_keys().of(settings.keys), settings.rules, wall_ms)
     return partial(OauthServer, validator)
+
+
+def _begin_kerberos(broker: Broker, settings: KerberosSettings, setting: str) -> Callable[[], ServerExchange]:
+    # Imported late: most nodes do not use Kerberos.
+    from millbeck.security.kerberos_names import KerberosNames
+    from millbeck.security.sasl.gssapi import GssapiServer
+
+    kerberos = broker.environment.kerberos
+    if kerberos is None:
+        raise InvalidConfig(f"{setting}: there is no GSSAPI here")
+    try:
+        kerberos.check_acceptor(settings.login)
+    except KerberosFailed as error:
+        raise InvalidConfig(f"{setting}: {error}") from error
+    names = KerberosNames(settings.rules, kerberos.default_realm())
+    return partial(GssapiServer, partial(kerberos.accept, settings.login), names.short_name)
 
 
 class MetadataCredentials:

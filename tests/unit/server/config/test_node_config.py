@@ -85,15 +85,38 @@ def test_unknown_names_are_kept() -> None:
     assert NodeConfig({"super.users": "User:admin"}).texts["super.users"] == "User:admin"
 
 
+KRB5 = "com.sun.security.auth.module.Krb5LoginModule required"
 REFUSED = {
     "a bad value of something idle": ({"num.replica.fetchers": "none"}, "num.replica.fetchers"),
     "a bad value for one listener": ({"listener.name.a.ssl.client.auth": "x"}, "listener.name.a.ssl.client.auth"),
     "ZooKeeper": ({"zookeeper.connect": "localhost:2181"}, "zookeeper.connect"),
     "a contradiction": ({"log.retention.ms": "0"}, "log.retention.ms"),
     "only another voter": ({"node.id": "3", "controller.quorum.voters": "1@a:9093"}, "node.id=3"),
-    "a mechanism that is not there": (
+    "Kafka's default mechanism": (
         {"listeners": "IN://:9092", "listener.security.protocol.map": "IN:SASL_PLAINTEXT"},
-        "sasl.enabled.mechanisms: GSSAPI is not available in this release",
+        "sasl.enabled.mechanisms: GSSAPI, which is the default, needs listener.name.in.gssapi.sasl.jaas.config with "
+        "the keytab of this node; or use one of PLAIN, SCRAM-SHA-256",
+    ),
+    "an unknown mechanism": (
+        {"listeners": "SASL_PLAINTEXT://:9092", "sasl.enabled.mechanisms": "DIGEST-MD5"},
+        "sasl.enabled.mechanisms: DIGEST-MD5 is not known: use PLAIN",
+    ),
+    "GSSAPI without a keytab": (
+        {
+            "listeners": "SASL_PLAINTEXT://:9092",
+            "listener.name.sasl_plaintext.gssapi.sasl.jaas.config": f"{KRB5} useTicketCache=true;",
+        },
+        "listener.name.sasl_plaintext.gssapi.sasl.jaas.config: GSSAPI needs the keytab of this node",
+    ),
+    "a rule for Kerberos names": (
+        {
+            "listeners": "SASL_PLAINTEXT://:9092",
+            "listener.name.sasl_plaintext.gssapi.sasl.jaas.config": (
+                f'{KRB5} useKeyTab=true keyTab="/k" principal="kafka/broker";'
+            ),
+            "sasl.kerberos.principal.to.local.rules": "RULE:[3:$1]",
+        },
+        "sasl.kerberos.principal.to.local.rules: 'RULE:[3:$1]': names have 1 or 2 components",
     ),
     "PLAIN without users": (
         {"listeners": "SASL_PLAINTEXT://:9092", "sasl.enabled.mechanisms": "PLAIN"},

@@ -104,11 +104,11 @@ REFUSED: dict[str, tuple[dict[str, str | None], str]] = {
     ),
     "Kafka's default": (
         {"sasl.mechanism.inter.broker.protocol": None},
-        "sasl.mechanism.inter.broker.protocol: GSSAPI is not available in this release: use PLAIN",
+        "sasl.mechanism.inter.broker.protocol: GSSAPI, which is the default, needs listener.name.",
     ),
     "Kafka's default for controllers": (
         {"sasl.mechanism.controller.protocol": None},
-        "sasl.mechanism.controller.protocol: GSSAPI is not available in this release: use PLAIN",
+        "sasl.mechanism.controller.protocol: GSSAPI, which is the default, needs listener.name.",
     ),
     "no credentials": (
         {"listener.name.in.scram-sha-512.sasl.jaas.config": None},

@@ -1,4 +1,4 @@
-"""SASL options. Those of GSSAPI are validated and listed, and take effect in a later release."""
+"""SASL options."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class SaslOptions(Section):
         ("GSSAPI",),
         valid=distinct(),
         update=Update.PER_BROKER,
-        doc="The SASL mechanisms that clients may use: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. May be set "
-        "per listener.",
+        doc="The SASL mechanisms that clients may use: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or GSSAPI. May "
+        "be set per listener.",
     )
     jaas_config = option(
         "sasl.jaas.config",
@@ -162,35 +162,38 @@ class KerberosOptions(Section):
         STRING,
         None,
         update=Update.PER_BROKER,
-        doc="The primary name of the broker's Kerberos principal. Takes effect with GSSAPI.",
+        doc="The first part of the Kerberos principals of the other nodes; default: that of this node's own.",
     )
     kinit_command = option(
         "sasl.kerberos.kinit.cmd",
         STRING,
         "/usr/bin/kinit",
         update=Update.PER_BROKER,
-        doc="The path of the kinit command. Takes effect with GSSAPI.",
+        doc="The path of the kinit command. Accepted for compatibility: the Kerberos library needs none.",
     )
     ticket_renew_window_factor = option(
         "sasl.kerberos.ticket.renew.window.factor",
         DOUBLE,
         0.8,
         update=Update.PER_BROKER,
-        doc="The fraction of a ticket's lifetime after which it is renewed. Takes effect with GSSAPI.",
+        doc="The fraction of a ticket's lifetime after which it is renewed. Accepted for compatibility: the Kerberos "
+        "library renews tickets by the keytab.",
     )
     ticket_renew_jitter = option(
         "sasl.kerberos.ticket.renew.jitter",
         DOUBLE,
         0.05,
         update=Update.PER_BROKER,
-        doc="The random jitter of the renewal time, as a fraction. Takes effect with GSSAPI.",
+        doc="The random jitter of the renewal time, as a fraction. Accepted for compatibility: the Kerberos "
+        "library renews tickets by the keytab.",
     )
     time_before_relogin_ms_min = option(
         "sasl.kerberos.min.time.before.relogin",
         LONG,
         60_000,
         update=Update.PER_BROKER,
-        doc="The minimum time between two logins, in milliseconds. Takes effect with GSSAPI.",
+        doc="The minimum time between two logins, in milliseconds. Accepted for compatibility: the Kerberos "
+        "library renews tickets by the keytab.",
     )
     principal_to_local_rules = option(
         "sasl.kerberos.principal.to.local.rules",
@@ -198,5 +201,6 @@ class KerberosOptions(Section):
         ("DEFAULT",),
         valid=distinct(),
         update=Update.PER_BROKER,
-        doc="Rules that map Kerberos principals to short names. Takes effect with GSSAPI.",
+        doc="Rules that map Kerberos names to the names of principals; the first that applies decides. May be set per "
+        "listener.",
     )
