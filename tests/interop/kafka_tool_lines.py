@@ -220,6 +220,17 @@ GROUPS: Final = (
         "{p}-orders:0 --to-latest --export",
         CODE,
     ),
+    Line(
+        "kafka-consumer-groups --bootstrap-server {b} --reset-offsets --group {p}-readers --group {p}-second "
+        "--topic {p}-events --to-earliest --execute",
+        ROWS,
+    ),
+    Line(
+        "kafka-consumer-groups --bootstrap-server {b} --reset-offsets --group {p}-readers --group {p}-second "
+        "--topic {p}-events --to-latest --export",
+        ROWS,
+    ),
+    Line("kafka-consumer-groups --bootstrap-server {b} --delete --group {p}-second"),
     Line("kafka-consumer-groups --bootstrap-server {b} --delete-offsets --group {p}-readers --topic {p}-orders", ROWS),
     Line("kafka-consumer-groups --bootstrap-server {b} --delete --group {p}-live", CODE),
     Line("kafka-consumer-groups --bootstrap-server {b} --delete --group {p}-readers"),

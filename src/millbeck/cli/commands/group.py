@@ -297,8 +297,9 @@ def delete_offsets(
 
 
 @command.command("reset")
-@click.argument("name", type=GROUP, required=False)
-@click.option("-g", "--group", type=GROUP, metavar="ID", help="The same as NAME.")
+@click.argument("names", type=GROUP, nargs=-1)
+@click.option("-g", "--group", type=GROUP, multiple=True, metavar="ID", help="The same as NAMES.")
+@click.option("--all-groups", is_flag=True, help="All consumer groups.")
 @click.option(
     "-t",
     "--topic",
@@ -323,7 +324,10 @@ def delete_offsets(
 )
 @click.option("--by-duration", metavar="PnDTnHnMnS", help="Reset to the first record not older than this duration.")
 @click.option(
-    "--from-file", metavar="FILE", type=FILE, help="Reset to the offsets in a file with lines TOPIC,PARTITION,OFFSET."
+    "--from-file",
+    metavar="FILE",
+    type=FILE,
+    help="Reset to the offsets in a file with lines TOPIC,PARTITION,OFFSET, for several groups GROUP,TOPIC,….",
 )
 @click.option("--export", is_flag=True, help="Print the plan in the format of --from-file.")
 @click.option("--dry-run", is_flag=True, help="Only show the plan (the default without --execute).")
@@ -335,8 +339,9 @@ def delete_offsets(
 def reset(
     ctx: click.Context,
     /,
-    name: str | None,
-    group: str | None,
+    names: tuple[str, ...],
+    group: tuple[str, ...],
+    all_groups: bool,
     topics: tuple[str, ...],
     all_topics: bool,
     dry_run: bool,
@@ -347,9 +352,10 @@ def reset(
     target: Target,
     **positions: Any,
 ) -> None:
-    """Reset the committed offsets of a group without members. Shows the plan; --execute carries it out.
+    """Reset the committed offsets of groups without members. Shows the plan; --execute carries it out.
 
-    An offset out of range is replaced by the nearest valid one, with a note on standard error.
+    An offset out of range is replaced by the nearest valid one, with a note on standard error. If one of several groups
+    cannot be reset, the others are, and the exit code is 1.
 
     \b
     Examples:
@@ -358,10 +364,12 @@ def reset(
       millbeck group reset billing --topic orders:0,1 --shift-by -100 --execute
       millbeck group reset billing --all-topics --to-current --export > offsets.csv
       millbeck group reset billing --from-file offsets.csv --execute
+      millbeck group reset --all-groups --all-topics --to-latest --execute
     """
-    from millbeck.cli.groups.positions import exported, parse_partitions, position_of, reset_plan
+    from millbeck.cli.groups.positions import exported, parse_partitions, position_of
+    from millbeck.cli.groups.resets import carry_out, consumer_groups, reset_plans, show_plans
 
-    asked = one_name(ctx, name, group, "group")
+    asked = selected_groups(ctx, names, group, all_groups=all_groups)
     check_execution(ctx, dry_run=dry_run, execute=execute)
     position = position_of(positions)
     if position.offsets is None:
@@ -369,36 +377,22 @@ def reset(
     places = [parse_partitions(text) for text in topics]
 
     async def work(admin: Admin) -> None:
-        from millbeck.client.admin.results import GroupOffset
-
         creates = create or is_kafka_style(ctx)
-        plan = await reset_plan(admin, asked, places, position, creates=creates)
-        for partition, move in plan.items():
+        plans, problems = await reset_plans(
+            admin, asked or await consumer_groups(admin), places, position, creates=creates
+        )
+        for partition, move in ((partition, move) for plan in plans.values() for partition, move in plan.items()):
             if move.note is not None:
                 click.echo(f"{partition}: {move.note}", err=True)
         if export:
-            click.echo(exported(plan), nl=False)
-            return
-        rows = [
-            {
-                "group": asked,
-                "topic": partition.topic,
-                "partition": partition.partition,
-                "current_offset": move.current,
-                "new_offset": move.new,
-            }
-            for partition, move in plan.items()
-        ]
-        if kafka_tool() is not None:
-            from millbeck.cli.kafka_tools.formats import NEW_OFFSETS, print_table
-
-            print_table(rows, NEW_OFFSETS)
+            click.echo(exported(plans), nl=False)
         else:
-            show_rows(rows, output)
-        if execute:
-            new_offsets = {partition: GroupOffset(offset=move.new) for partition, move in plan.items()}
-            raise_failures((await admin.alter_group_offsets(asked, new_offsets)).failed)
-        elif output == TABLE:
+            show_plans(plans, output)
+        if execute and not export:
+            await carry_out(admin, plans)
+        elif output == TABLE and plans and not export:
             click.echo("nothing was changed: add --execute to carry this out", err=True)
+        if problems:
+            raise click.ClickException("; ".join(problems))
 
     run_admin(target, work)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from millbeck.client.admin import Admin
     from millbeck.kernel.ids import TopicPartition
 
+ANY_GROUP: Final = ""
 EMPTY: Final = "Empty"
 DEAD: Final = "Dead"
 """The group state that older brokers return for a group that does not exist."""
@@ -31,8 +32,8 @@ class NewPosition:
     offset: int | None = None
     shift: int | None = None
     is_current: bool = False
-    offsets: Mapping[TopicPartition, int] | None = None
-    """An explicit offset by partition."""
+    offsets: Mapping[str, Mapping[TopicPartition, int]] | None = None
+    """Explicit offsets by group and partition; the group of `ANY_GROUP` are those of a file that names none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,30 +85,50 @@ def position_of(options: Mapping[str, Any], now: datetime | None = None) -> NewP
             return NewPosition(timestamp=max(0, _milliseconds(now or datetime.now(UTC)) - ago_ms))
 
 
-def read_offsets(path: str) -> dict[TopicPartition, int]:
-    """Read a file of lines TOPIC,PARTITION,OFFSET; it has no header, and empty lines are skipped."""
+def read_offsets(path: str) -> dict[str, dict[TopicPartition, int]]:
+    """Read a file of lines TOPIC,PARTITION,OFFSET, all of them with or without a group before; it has no header, and
+    empty lines are skipped."""
     from millbeck.kernel.ids import TopicPartition
 
-    found: dict[TopicPartition, int] = {}
+    found: dict[str, dict[TopicPartition, int]] = {}
     try:
         with click.open_file(path) as lines:
             for number, line in enumerate(lines, 1):
                 if not line.strip():
                     continue
                 parts = [part.strip().strip('"') for part in line.split(",")]
-                if len(parts) != 3 or not all(part.isdigit() for part in parts[1:]):
-                    raise click.UsageError(f"--from-file: line {number} of {path} is not TOPIC,PARTITION,OFFSET")
-                found[TopicPartition(parts[0], int(parts[1]))] = int(parts[2])
+                group, *place = parts if len(parts) == 4 else [ANY_GROUP, *parts]
+                if len(place) != 3 or not all(part.isdigit() for part in place[1:]):
+                    raise click.UsageError(
+                        f"--from-file: line {number} of {path} is not [GROUP,]TOPIC,PARTITION,OFFSET"
+                    )
+                found.setdefault(group, {})[TopicPartition(place[0], int(place[1]))] = int(place[2])
     except OSError as error:
         raise click.UsageError(f"--from-file: {error}") from error
     if not found:
         raise click.UsageError(f"--from-file: {path} contains no partition")
+    if ANY_GROUP in found and len(found) > 1:
+        raise click.UsageError(f"--from-file: some lines of {path} name a group, and others do not")
     return found
 
 
-def exported(plan: Mapping[TopicPartition, Move]) -> str:
-    """The plan in the format of `read_offsets`."""
-    return "".join(f"{each.topic},{each.partition},{move.new}\n" for each, move in plan.items())
+def exported(plans: Mapping[str, Mapping[TopicPartition, Move]]) -> str:
+    """The plans by group in the format of `read_offsets`; the lines name the group if there are several."""
+    return "".join(
+        f"{f'{group},' * (len(plans) > 1)}{each.topic},{each.partition},{move.new}\n"
+        for group, plan in plans.items()
+        for each, move in plan.items()
+    )
+
+
+def for_group(position: NewPosition, group: str, *, is_only: bool) -> NewPosition:
+    """The position with the offsets of this group alone; ``is_only`` says that no other group is reset."""
+    if position.offsets is None:
+        return position
+    offsets = position.offsets.get(group) or (position.offsets.get(ANY_GROUP) if is_only else None)
+    if offsets is None:
+        raise click.ClickException(f"--from-file: no line names the group {group}")
+    return NewPosition(offsets={group: offsets})
 
 
 def parse_datetime(text: str) -> datetime:
@@ -145,19 +166,22 @@ def parse_partitions(text: str) -> tuple[str, list[int] | None]:
 async def reset_plan(
     admin: Admin, group: str, chosen: Sequence[tuple[str, list[int] | None]], position: NewPosition, *, creates: bool
 ) -> dict[TopicPartition, Move]:
-    """The committed and the new offset by partition; without topics, of every topic of the group. Changes nothing."""
+    """The committed and the new offset by partition; without topics, of every topic of the group. Changes nothing.
+
+    A position with offsets has those of this group (`for_group`).
+    """
     await _check_inactive(admin, group, creates=creates)
     committed = {each: found.offset for each, found in (await admin.list_group_offsets([group]))[group].items()}
     if position.offsets is not None:
         by_topic: dict[str, list[int] | None] = {}
-        for each in position.offsets:
+        for each in position.offsets[group]:
             by_topic[each.topic] = [*(by_topic.get(each.topic) or ()), each.partition]
         chosen = list(by_topic.items())
     topics = chosen or [(name, None) for name in dict.fromkeys(each.topic for each in committed)]
     if not topics:
         raise click.ClickException(f"group {group} has no committed offsets")
     partitions = await _partitions_of(admin, topics)
-    return await _moves(admin, partitions, committed, position)
+    return await _moves(admin, partitions, committed, position, group)
 
 
 async def _check_inactive(admin: Admin, group: str, *, creates: bool) -> None:
@@ -209,7 +233,11 @@ async def _partitions_of(admin: Admin, topics: Sequence[tuple[str, list[int] | N
 
 
 async def _moves(
-    admin: Admin, partitions: Sequence[TopicPartition], committed: Mapping[TopicPartition, int], position: NewPosition
+    admin: Admin,
+    partitions: Sequence[TopicPartition],
+    committed: Mapping[TopicPartition, int],
+    position: NewPosition,
+    group: str,
 ) -> dict[TopicPartition, Move]:
     from millbeck.client.admin.results import EARLIEST, LATEST
 
@@ -226,7 +254,7 @@ async def _moves(
         elif position.offset is not None:
             wanted = position.offset
         elif position.offsets is not None:
-            wanted = position.offsets[each]
+            wanted = position.offsets[group][each]
         elif position.is_current:
             wanted = committed.get(each, end[each])
         else:

@@ -82,9 +82,9 @@ USAGE = {
     "describe nobody": (("group", "describe"), "no group given"),
     "two views": (("group", "describe", "g", "--members", "--state"), "choose one of"),
     "reset nobody": (("group", "reset", "--all-topics", "--to-latest"), "no group given"),
-    "reset two": (
-        ("group", "reset", "a", "--group", "b", "--all-topics", "--to-latest"),
-        "exactly one group is needed",
+    "reset all and one": (
+        ("group", "reset", "a", "--all-groups", "--all-topics", "--to-latest"),
+        "cannot be combined",
     ),
     "reset nothing": (("group", "reset", "g", "--to-latest"), "--topic or --all-topics"),
     "reset all and some": (

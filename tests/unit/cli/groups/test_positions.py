@@ -12,6 +12,7 @@ from millbeck.cli.groups.positions import (
     Move,
     NewPosition,
     exported,
+    for_group,
     parse_datetime,
     parse_duration,
     parse_partitions,
@@ -175,7 +176,7 @@ PLANS = {
     "an offset is kept within the log": (NewPosition(offset=5), [(40, 10), (None, 5)]),
     "and below its end": (NewPosition(offset=70), [(40, 70), (None, 50)]),
     "each its own": (
-        NewPosition(offsets={TopicPartition("orders", 1): 7, TopicPartition("orders", 0): 500}),
+        NewPosition(offsets={"billing": {TopicPartition("orders", 1): 7, TopicPartition("orders", 0): 500}}),
         [(40, 100), (None, 7)],
     ),
     "current, or the end": (NewPosition(is_current=True), [(40, 40), (None, 50)]),
@@ -220,19 +221,35 @@ def test_a_partition_that_is_not_there_is_named() -> None:
         plan(NewPosition(timestamp=EARLIEST), topics=[("orders", [7])])
 
 
-def test_a_plan_that_was_printed_can_be_read_back(tmp_path: Path) -> None:
-    plan = {
-        TopicPartition("t", 0): Move(current=1, new=5, asked=5),
-        TopicPartition("u", 3): Move(current=None, new=0, asked=0),
+@pytest.mark.parametrize("groups", [("billing",), ("billing", "mail")])
+def test_plans_that_were_printed_can_be_read_back(tmp_path: Path, groups: tuple[str, ...]) -> None:
+    plans = {
+        name: {
+            TopicPartition("t", 0): Move(current=1, new=5 + number, asked=5 + number),
+            TopicPartition("u", 3): Move(current=None, new=0, asked=0),
+        }
+        for number, name in enumerate(groups)
     }
     path = tmp_path / "offsets.csv"
-    path.write_text(exported(plan) + "\n")
-    assert position_of({"from_file": str(path)}) == NewPosition(
-        offsets={TopicPartition("t", 0): 5, TopicPartition("u", 3): 0}
-    )
+    path.write_text(exported(plans) + "\n")
+    position = position_of({"from_file": str(path)})
+    for number, name in enumerate(groups):
+        assert for_group(position, name, is_only=len(groups) == 1) == NewPosition(
+            offsets={name: {TopicPartition("t", 0): 5 + number, TopicPartition("u", 3): 0}}
+        )
 
 
-@pytest.mark.parametrize("text", ["", "t,0\n", "t,zero,1\n", "t,0,-1\n"])
+def test_several_groups_need_a_file_that_names_them(tmp_path: Path) -> None:
+    path = tmp_path / "offsets.csv"
+    path.write_text("t,0,5\n")
+    with pytest.raises(click.ClickException, match="no line names the group mail"):
+        for_group(position_of({"from_file": str(path)}), "mail", is_only=False)
+    path.write_text("billing,t,0,5\n")
+    with pytest.raises(click.ClickException, match="no line names the group mail"):
+        for_group(position_of({"from_file": str(path)}), "mail", is_only=True)
+
+
+@pytest.mark.parametrize("text", ["", "t,0\n", "t,zero,1\n", "t,0,-1\n", "a,b,t,0,1\n", "t,0,1\ng,t,0,1\n"])
 def test_a_file_that_says_no_offsets_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "offsets.csv"
     path.write_text(text)
