@@ -1,4 +1,4 @@
-"""Figures of the tree's shape: sizes, folders, import cycles, wide constructors, and the walks of produce and fetch.
+"""Figures of the tree's shape: sizes, folders, import cycles, wide constructors, duplicates, the walks of a request.
 
     python -m tools.shape [TREE]
 
@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,12 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 SMALL_LINES: Final = 50
 WIDE_ARGUMENTS: Final = 8
 SHOWN: Final = 8
+DUPLICATE_LINES: Final = 8
+DUPLICATE_SIMILARITY: Final = 0.8
+RUN_OF_WORDS: Final = 5
+LONG_TEXT: Final = 80
+COMMON_RUN: Final = 40
+"""A run of words in more functions than this says nothing about their similarity."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +172,89 @@ def _components(graph: Mapping[str, list[str]]) -> Iterator[list[str]]:
                     yield group
 
 
+@dataclass(frozen=True, eq=False)
+class Function:
+    module: Module
+    node: ast.FunctionDef | ast.AsyncFunctionDef
+
+    @property
+    def shown(self) -> str:
+        return f"{self.module.name}.{self.node.name}"
+
+    @property
+    def body(self) -> list[ast.stmt]:
+        """Without the docstring."""
+        first = self.node.body[0]
+        is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+        return self.node.body[1:] if is_docstring else self.node.body
+
+    @property
+    def lines(self) -> int:
+        return sum((each.end_lineno or each.lineno) - each.lineno + 1 for each in self.body)
+
+    def contains(self, other: Function) -> bool:
+        return self.module is other.module and any(node is other.node for node in ast.walk(self.node))
+
+    @cached_property
+    def runs(self) -> Counter[tuple[str, ...]]:
+        """Each run of words of the body, where all local names are one word, and all constants of a type."""
+        local = {each.arg for each in ast.walk(self.node) if isinstance(each, ast.arg)}
+        stored = (each for each in ast.walk(self.node) if isinstance(each, ast.Name))
+        local |= {each.id for each in stored if isinstance(each.ctx, ast.Store)}
+        words = [word for statement in self.body for word in _words(statement, local)]
+        return Counter(tuple(words[index : index + RUN_OF_WORDS]) for index in range(len(words) - RUN_OF_WORDS + 1))
+
+
+def _words(node: ast.AST, local: set[str]) -> Iterator[str]:
+    match node:
+        case ast.Name():
+            yield "local" if node.id in local else node.id
+        case ast.Constant():
+            # A long text is the point of a function, as the program that a test runs.
+            yield type(node.value).__name__ if len(str(node.value)) < LONG_TEXT else str(node.value)
+        case ast.arg():
+            yield "local"
+        case _:
+            yield type(node).__name__
+            yield from (str(getattr(node, name)) for name in ("attr", "arg") if hasattr(node, name))
+            for name, value in ast.iter_fields(node):
+                if name not in ("annotation", "returns", "ctx", "decorator_list"):
+                    for each in value if isinstance(value, list) else [value]:
+                        if isinstance(each, ast.AST):
+                            yield from _words(each, local)
+
+
+def duplicates(modules: Iterable[Module]) -> list[tuple[float, Function, Function]]:
+    """Pairs of functions that are the same but for names and constants, or nearly so.
+
+    Functions shorter than `DUPLICATE_LINES`, or of a single statement, which is a list of values, are left out.
+    """
+    functions = [
+        function
+        for module in modules
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (function := Function(module, node)).lines >= DUPLICATE_LINES
+        and len(function.body) > 1
+    ]
+    by_run: dict[tuple[str, ...], list[int]] = {}
+    for index, function in enumerate(functions):
+        for run in function.runs:
+            by_run.setdefault(run, []).append(index)
+    pairs = {pair for found in by_run.values() if len(found) <= COMMON_RUN for pair in combinations(found, 2)}
+    sizes = [function.runs.total() for function in functions]
+    result = []
+    for first, second in pairs:
+        # Of sets whose sizes differ by more, too little can be common.
+        if min(sizes[first], sizes[second]) < DUPLICATE_SIMILARITY * max(sizes[first], sizes[second]):
+            continue
+        one, other = functions[first], functions[second]
+        similarity = (one.runs & other.runs).total() / (one.runs | other.runs).total()
+        if similarity >= DUPLICATE_SIMILARITY and not one.contains(other) and not other.contains(one):
+            result.append((similarity, one, other))
+    return sorted(result, key=lambda each: (-each[0], each[1].shown))
+
+
 def report(tree: Path) -> Iterator[str]:
     source = modules_under(tree, "src/millbeck", "millbeck")
     tests = modules_under(tree, "tests", "tests")
@@ -187,6 +277,11 @@ def report(tree: Path) -> Iterator[str]:
     yield f"constructors of more than {WIDE_ARGUMENTS} arguments: {len(wide)}"
     for count, name in wide:
         yield f"    {count} {name}"
+    for title, modules in (("src", source), ("tests", tests)):
+        pairs = duplicates(modules)
+        yield f"duplicate pairs of functions in {title}: {len(pairs)}"
+        for similarity, one, other in pairs[:SHOWN]:
+            yield f"    {similarity:.2f} {one.shown} {other.shown}"
 
 
 def _folders(source: list[Module], tree: Path) -> Iterator[str]:
