@@ -1,4 +1,4 @@
-"""Retention and truncation of a log with all their steps at once, as a test that runs no event loop needs them."""
+"""Steps of a log for tests: retention and truncation at once, without an event loop; and the check of its indexes."""
 
 from __future__ import annotations
 
@@ -38,3 +38,15 @@ def truncate_to(log: Log, offset: int) -> list[FileDeletion]:
     removals = log.cut_to(offset)
     log.flush()
     return removals
+
+
+def check_indexes(log: Log) -> None:
+    """Every index entry names a batch, and the largest timestamp is that of one."""
+    for segment in log.segments:
+        starts = dict(segment.headers())
+        for offset, position in segment.offset_index().entries():
+            assert starts[position].last_offset == offset
+        timestamps = {header.last_offset: header.max_timestamp for header in starts.values()}
+        for timestamp, offset in segment.time_index().entries():
+            assert timestamps[offset] == timestamp
+        assert segment.largest_timestamp() == max(timestamps.values(), default=-1)

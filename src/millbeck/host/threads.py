@@ -67,11 +67,16 @@ class HostThreads:
 
     def _finish(self, future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:
         self._unfinished_count -= 1
-        if future.cancelled():
-            return
-        if failure is None:
-            future.set_result(result)
-        elif isinstance(failure, StopIteration):
-            future.set_exception(RuntimeError("the job raised StopIteration"))
-        else:
-            future.set_exception(failure)
+        complete(future, result, failure)
+
+
+def complete(future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:
+    """Complete the future of a job, unless it was cancelled."""
+    if future.cancelled():
+        return
+    if failure is None:
+        future.set_result(result)
+    elif isinstance(failure, StopIteration):
+        future.set_exception(RuntimeError("the job raised StopIteration"))
+    else:
+        future.set_exception(failure)

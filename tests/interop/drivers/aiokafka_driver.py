@@ -17,21 +17,10 @@ from tests.interop.drivers.session import (
     Unsupported,
     headers_to_send,
     raw_or_none,
-    received,
+    received_record,
     serve,
     value_to_send,
 )
-
-
-def _received(record: Any) -> dict[str, Any]:
-    return received(
-        partition=record.partition,
-        offset=record.offset,
-        timestamp_ms=record.timestamp,
-        key=record.key,
-        value=record.value,
-        headers=record.headers,
-    )
 
 
 def _check(code: int, what: str) -> None:
@@ -144,7 +133,7 @@ class AiokafkaDriver(Driver):
             consumer.seek(target, offset)
             while len(records) < count and time.monotonic() < deadline_s:
                 found = await consumer.getmany(target, timeout_ms=200, max_records=count - len(records))
-                records += [_received(one) for one in found.get(target, [])]
+                records += [received_record(one) for one in found.get(target, [])]
         finally:
             await consumer.stop()
         return {"records": records}
@@ -203,7 +192,7 @@ class AiokafkaDriver(Driver):
         deadline_s = time.monotonic() + duration_ms / 1000
         while (left_s := deadline_s - time.monotonic()) > 0:
             found = await self._member.getmany(timeout_ms=max(1, int(left_s * 1000)))
-            records += [_received(one) for batch in found.values() for one in batch]
+            records += [received_record(one) for batch in found.values() for one in batch]
         if records:
             await self._member.commit()
         return {"assignment": sorted(one.partition for one in self._member.assignment()), "records": records}

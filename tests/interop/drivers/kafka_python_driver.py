@@ -16,21 +16,10 @@ from tests.interop.drivers.session import (
     DriverError,
     headers_to_send,
     raw_or_none,
-    received,
+    received_record,
     serve,
     value_to_send,
 )
-
-
-def _received(record: Any) -> dict[str, Any]:
-    return received(
-        partition=record.partition,
-        offset=record.offset,
-        timestamp_ms=record.timestamp,
-        key=record.key,
-        value=record.value,
-        headers=record.headers,
-    )
 
 
 class KafkaPythonDriver(Driver):
@@ -113,7 +102,7 @@ class KafkaPythonDriver(Driver):
             consumer.seek(target, offset)
             while len(records) < count and time.monotonic() < deadline_s:
                 found = consumer.poll(timeout_ms=200, max_records=count - len(records))
-                records += [_received(one) for one in found.get(target, [])]
+                records += [received_record(one) for one in found.get(target, [])]
         finally:
             consumer.close()
         return {"records": records}
@@ -168,7 +157,7 @@ class KafkaPythonDriver(Driver):
         deadline_s = time.monotonic() + duration_ms / 1000
         while (left_s := deadline_s - time.monotonic()) > 0:
             found = self._member.poll(timeout_ms=max(1, int(left_s * 1000)))
-            records += [_received(one) for batch in found.values() for one in batch]
+            records += [received_record(one) for batch in found.values() for one in batch]
         if records:
             self._member.commit()
         return {"assignment": sorted(one.partition for one in self._member.assignment()), "records": records}

@@ -66,6 +66,18 @@ def received(
     }
 
 
+def received_record(record: Any) -> dict[str, Any]:
+    """A record of aiokafka or kafka-python."""
+    return received(
+        partition=record.partition,
+        offset=record.offset,
+        timestamp_ms=record.timestamp,
+        key=record.key,
+        value=record.value,
+        headers=record.headers,
+    )
+
+
 class Driver:
     """Verbs are methods named `do_<verb>` that take the command's arguments and return a JSON object."""
 

@@ -26,7 +26,7 @@ from millbeck.storage.index_cache import IndexCache
 from millbeck.storage.log import Log
 from millbeck.storage.producer_state import AppendOrigin
 from millbeck.storage.swap import Swap, SwapState
-from tests.log_steps import apply_retention, truncate_to
+from tests.log_steps import apply_retention, check_indexes, truncate_to
 
 KEY = TopicPartition("topic", 0)
 TOPIC_ID = bytes(range(16))
@@ -347,7 +347,7 @@ class Table:
             elif self.clock_ms < self.clean_since.get(one.offset, self.clock_ms) + RETENTION_MS:
                 assert one.offset in present, "a tombstone went before its time"
         self._check_markers()
-        self._check_indexes()
+        check_indexes(self.log)
         for producer_id, sequence in self.sequences.items():
             assert log.producers.producers[producer_id].last_sequence == sequence - 1
 
@@ -384,16 +384,6 @@ class Table:
                     and transaction.first_offset <= header.base_offset < transaction.marker_offset
                 ):
                     assert transaction.marker_offset in markers, f"{transaction} has no marker"
-
-    def _check_indexes(self) -> None:
-        for segment in self.log.segments:
-            starts = dict(segment.headers())
-            for offset, position in segment.offset_index().entries():
-                assert starts[position].last_offset == offset
-            timestamps = {header.last_offset: header.max_timestamp for header in starts.values()}
-            for timestamp, offset in segment.time_index().entries():
-                assert timestamps[offset] == timestamp
-            assert segment.largest_timestamp() == max(timestamps.values(), default=-1)
 
     def check_compacted(self, cleaned_offset: int) -> None:
         """Right after a round, below ``cleaned_offset``: a key has one record, nothing aborted or keyless is left."""

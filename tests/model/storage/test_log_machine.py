@@ -44,7 +44,7 @@ from millbeck.storage.producer_state import AppendOrigin
 from millbeck.storage.recovery import Recovery
 from millbeck.storage.segment import Segment
 from millbeck.storage.staging import Staged
-from tests.log_steps import apply_retention, truncate_to
+from tests.log_steps import apply_retention, check_indexes, truncate_to
 
 KEY = TopicPartition("topic", 0)
 TOPIC_ID = bytes(range(16))
@@ -463,16 +463,8 @@ class LogMachine(RuleBasedStateMachine):
 
     @invariant()
     def indexes_point_to_batches(self) -> None:
-        if not hasattr(self, "log"):
-            return
-        for segment in self.log.segments:
-            starts = dict(segment.headers())
-            for offset, position in segment.offset_index().entries():
-                assert starts[position].last_offset == offset
-            timestamps = {header.last_offset: header.max_timestamp for header in starts.values()}
-            for timestamp, offset in segment.time_index().entries():
-                assert timestamps[offset] == timestamp
-            assert segment.largest_timestamp() == max(timestamps.values(), default=-1)
+        if hasattr(self, "log"):
+            check_indexes(self.log)
 
     @invariant()
     def files_stay_within_the_limit(self) -> None:

@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable
 from typing import Any, TypeVar, TypeVarTuple
 
+from millbeck.host.threads import complete
 from millbeck.simulation.environment.loop import SimLoop
 
 T = TypeVar("T")
@@ -84,11 +85,4 @@ class SimThreads:
 
     def _finish(self, future: asyncio.Future[Any], result: Any, failure: Exception | None) -> None:
         self._unfinished_count -= 1
-        if future.cancelled():
-            return
-        if failure is None:
-            future.set_result(result)
-        elif isinstance(failure, StopIteration):
-            future.set_exception(RuntimeError("the job raised StopIteration"))
-        else:
-            future.set_exception(failure)
+        complete(future, result, failure)

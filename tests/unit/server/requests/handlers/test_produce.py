@@ -29,9 +29,9 @@ from millbeck.records.header import read_header
 from millbeck.server.requests.heavy_batches import RAW_BYTES_MAX
 from millbeck.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from millbeck.wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from millbeck.wire.messages.transactions import InitProducerIdRequest
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client, one_batch
+from tests.unit.server.harness.client_requests import create
 
 
 def produce(
@@ -43,17 +43,6 @@ def produce(
         timeout_ms=30_000,
         topic_data=[TopicProduceData(name=topic, partition_data=[PartitionProduceData(index, data)])],
     )
-
-
-async def create(client: Client, name: str = "t", partitions: int = 1, **configs: Any) -> bytes:
-    settings = [CreatableTopicConfig(key.replace("_", "."), value) for key, value in configs.items()]
-    request = CreateTopicsRequest(
-        topics=[CreatableTopic(name, num_partitions=partitions, replication_factor=1, configs=settings)]
-    )
-    (result,) = (await client.ask(request, 7)).topics
-    assert result.error_code == 0, result
-    topic_id: bytes = result.topic_id
-    return topic_id
 
 
 async def stored(client: Client, topic: str = "t", index: int = 0) -> bytes:
