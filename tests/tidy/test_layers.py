@@ -111,6 +111,7 @@ ON_THE_REAL_MACHINE = {
     "millbeck.simulation.runs": "campaigns run on processes of this machine",
     "millbeck.client.schemas.caches": "used by any thread, on Spark's workers too, where there is no environment",
     "millbeck.client.schemas.transport": "asks a registry from any thread, on Spark's workers too",
+    "millbeck.client.schemas.waiting": "waits on threads, on Spark's workers too",
     "millbeck.client.schemas.known_protos": "reads files of an installed package",
     "millbeck.client.schemas.protoc": "runs protoc on files of its own",
     "millbeck.pipeline.formats.schema_files": "reads schemas from the user's files and compiles them",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,13 +18,16 @@ from millbeck.pipeline.errors import SchemaError, TopologyError
 from millbeck.pipeline.topology.serdes import (
     Serde,
     avro,
+    from_registry,
     integer,
     json,
     long,
     protobuf,
     raw,
+    registry_of,
     serde_for,
     string,
+    to_registry,
 )
 
 if TYPE_CHECKING:
@@ -110,6 +114,37 @@ def test_what_is_written_is_read_again(spark: SparkSession) -> None:
         *[serde.decode(serde.encode(sf.col(f"c{n}"))).alias(f"c{n}") for n, (serde, _) in enumerate(readable)]
     )
     assert once.collect() == twice.collect()
+
+
+def test_records_of_a_registry_are_columns_and_back(spark: SparkSession) -> None:
+    """Records of three writers, read with the latest schema, and written with it."""
+    schemas = MemorySchemas("three versions")
+    fields = ['{"name": "a", "type": "int"}']
+    added = ['{"name": "b", "type": "int", "default": 5}', '{"name": "c", "type": "string", "default": "-"}']
+    for each in (fields, [*fields, added[0]], [*fields, added[1]]):
+        schemas.register("orders-value", Schema(AVRO, f'{{"type":"record","name":"R","fields":[{",".join(each)}]}}'))
+    records = [b"\0\0\0\0\1\2", b"\0\0\0\0\2\4\6", b"\0\0\0\0\3\6\2x", b"\0\0\0\0\x09\2", b"plain"]
+    frame = spark.createDataFrame([(each,) for each in records], "value BINARY")
+    decoded = frame.select(from_registry(sf.col("value"), schemas, "orders-value").alias("order"))
+    rows = [None if row.order is None else tuple(row.order) for row in decoded.collect()]
+    assert rows == [(1, "-"), (2, "-"), (3, "x"), None, None]
+    written = decoded.where("order is not null").select(
+        to_registry(sf.col("order"), schemas, "orders-value").alias("v")
+    )
+    assert [bytes(row.v) for row in written.collect()] == [
+        b"\0\0\0\0\3" + payload for payload in (b"\2\2-", b"\4\2-", b"\6\2x")
+    ]
+    schemas.register("text", Schema("JSON", "{}"))
+    with pytest.raises(TopologyError, match="is JSON"):
+        from_registry(sf.col("value"), schemas, "text")
+
+
+def test_a_registry_is_an_address_a_directory_or_settings(tmp_path: Path) -> None:
+    assert registry_of("http://127.0.0.1:1").name == "http://127.0.0.1:1"
+    assert registry_of({"schema.registry.url": "http://127.0.0.1:1"}).name == "http://127.0.0.1:1"
+    assert registry_of(str(tmp_path)).name == str(tmp_path)
+    with pytest.raises(TopologyError, match=r"schema\.registry\.url"):
+        registry_of({})
 
 
 def test_json_is_for_what_has_parts(spark: SparkSession) -> None:

@@ -1,4 +1,4 @@
-"""A schema, and the interface of a schema registry: three methods, so that any registry can implement it.
+"""A schema, and the interface of a schema registry: four methods, so that any registry can implement it.
 
 A registry is pickled to Spark's workers, which get schemas from it by id. A schema with an id never changes, so callers
 cache it. `MemorySchemas` is for programs that know all their schemas at start, since a worker gets a copy of that
@@ -54,6 +54,9 @@ class SchemaRegistry(Protocol):
 
     def latest(self, subject: str) -> RegisteredSchema: ...
 
+    def lookup(self, subject: str, schema: Schema) -> RegisteredSchema:
+        """The registered schema that equals this one."""
+
     def register(self, subject: str, schema: Schema) -> int:
         """Register the schema under this subject unless it is registered already, and return its id."""
 
@@ -81,6 +84,12 @@ class MemorySchemas:
         if not ids:
             raise UnknownSchema(f"no schema is registered for {subject} in {self._name}")
         return RegisteredSchema(ids[-1], self._by_id[ids[-1]])
+
+    def lookup(self, subject: str, schema: Schema) -> RegisteredSchema:
+        found = next((each for each in self._ids.get(subject, ()) if self._by_id[each] == schema), None)
+        if found is None:
+            raise UnknownSchema(f"subject {subject} in {self._name} does not have this schema")
+        return RegisteredSchema(found, schema)
 
     def register(self, subject: str, schema: Schema) -> int:
         # The same schema has one id under all subjects, as in schema registries.

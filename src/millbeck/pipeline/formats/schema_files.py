@@ -76,6 +76,13 @@ class DirectorySchemas:
             raise UnknownSchema(f"there is no schema for {subject} in {self._folder}")
         return RegisteredSchema(ids[-1], self.by_id(ids[-1]))
 
+    def lookup(self, subject: str, schema: Schema) -> RegisteredSchema:
+        ids = (self._read(_INDEX) or {}).get(subject, ())
+        found = next((each for each in ids if self.by_id(each) == schema), None)
+        if found is None:
+            raise UnknownSchema(f"subject {subject} in {self._folder} does not have this schema")
+        return RegisteredSchema(found, schema)
+
     def register(self, subject: str, schema: Schema) -> int:
         self._folder.mkdir(parents=True, exist_ok=True)
         with open(self._folder / ".lock", "w") as lock:

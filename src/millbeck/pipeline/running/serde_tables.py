@@ -5,6 +5,7 @@ value = { format = "long" }
 value = { format = "avro", schema = "order.avsc" }
 value = { format = "protobuf", schema = "order.proto", message = "Order" }
 value = { format = "avro", registry = "schemas" }
+value = { format = "avro", registry = "http://127.0.0.1:8081" }
 
 Relative paths are relative to the pipeline file.
 """
@@ -72,8 +73,6 @@ def serde_of(given: Any, folder: Path) -> Serde:
 
 
 def _registry(given: str, folder: Path) -> SchemaRegistry:
-    from millbeck.pipeline.formats.schema_files import DirectorySchemas
+    from millbeck.pipeline.topology.serdes import registry_of
 
-    if "://" in given:
-        raise DefinitionError(f"the registry {given} is an address: give a directory of schemas instead")
-    return DirectorySchemas(folder / given)
+    return registry_of(given if "://" in given else str(folder / given))

@@ -3,7 +3,7 @@
     json("customer STRING, cents BIGINT")
     avro("order.avsc")                                         # a file, or the schema's text
     protobuf("order.proto", "Order")
-    avro(registry=DirectorySchemas("schemas"))                 # the wire format of schema registries
+    avro(registry="http://127.0.0.1:8081")                     # the wire format of schema registries
 
 Strings, numbers and JSON are column expressions, evaluated by Spark without Python; Avro and Protobuf are decoded and
 encoded in Python, a batch at a time. For a record that cannot be decoded a serde returns the reason; the topology
@@ -12,7 +12,7 @@ decides what to do. In a DataFrame without a topology: ``frame.select(avro("orde
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,13 +32,14 @@ from pyspark.sql.types import (
 from millbeck.client.schemas.errors import BadRecord
 from millbeck.client.schemas.model import AVRO, PROTOBUF, SchemaRegistry, subject_of
 from millbeck.client.schemas.wire_format import HEADER_BYTES, MAGIC, framed
+from millbeck.kernel.errors import InvalidConfig
 from millbeck.pipeline.errors import PipelineError, TopologyError
 from millbeck.pipeline.formats.columns import PROBLEM, VALUE, read_column, write_column
 from millbeck.pipeline.formats.schema_files import SchemaGiven, read_schema
 from millbeck.pipeline.topology.records import type_of
 
 if TYPE_CHECKING:
-    from millbeck.pipeline.formats.codecs import RecordCodec
+    from millbeck.pipeline.formats.codecs import RecordCodec, RegistrySubject
 
 _UNREADABLE = "_unreadable"
 _SHOWN_CHARACTERS = 60
@@ -130,7 +131,27 @@ def _integer(name: str, kind: str, size_bytes: int) -> Serde:
     return Serde(name, _reading(decode, problem), encode)
 
 
-def json(schema: str | DataType, *, registry: SchemaRegistry | None = None, subject: str | None = None) -> Serde:
+RegistryGiven = SchemaRegistry | str | Mapping[str, Any]
+"""A schema registry: its URL, the settings of its client, a directory of schemas, or an object."""
+
+
+def registry_of(given: RegistryGiven) -> SchemaRegistry:
+    """The registry; raises `TopologyError` if the settings of its client are not usable."""
+    if isinstance(given, str) and "://" not in given:
+        from millbeck.pipeline.formats.schema_files import DirectorySchemas
+
+        return DirectorySchemas(given)
+    if not isinstance(given, str | Mapping):
+        return given
+    from millbeck.client.schemas.registry_client import RegistryClient
+
+    try:
+        return RegistryClient({"schema.registry.url": given} if isinstance(given, str) else given)
+    except InvalidConfig as error:
+        raise TopologyError(f"registry: {error}") from error
+
+
+def json(schema: str | DataType, *, registry: RegistryGiven | None = None, subject: str | None = None) -> Serde:
     """JSON of this type, given as Spark DDL (``"customer STRING, amount DOUBLE"``) or as a Spark type; unknown fields
     are ignored.
 
@@ -140,6 +161,7 @@ def json(schema: str | DataType, *, registry: SchemaRegistry | None = None, subj
     plain = Serde("json", _reading(_json_decoding(schema), _json_problem(schema)), _to_json)
     if registry is None:
         return plain
+    schemas = registry_of(registry)
 
     def made(topic: str, part: str) -> Serde:
         named = subject or subject_of(topic, part)
@@ -149,7 +171,7 @@ def json(schema: str | DataType, *, registry: SchemaRegistry | None = None, subj
             return sf.when(is_framed, _json_decoding(schema)(sf.substring(column, HEADER_BYTES + 1, INT_MAX)))
 
         def encode(column: Column) -> Column:
-            return sf.concat(sf.lit(framed(registry.latest(named).schema_id, b"")), _to_json(column))
+            return sf.concat(sf.lit(framed(schemas.latest(named).schema_id, b"")), _to_json(column))
 
         return Serde("json", _reading(decode, _json_problem(schema, "id of a schema and ")), encode)
 
@@ -186,18 +208,24 @@ def _json_problem(schema: str | DataType, before: str = "") -> Callable[[Column]
 
 
 def avro(
-    schema: SchemaGiven | None = None, *, registry: SchemaRegistry | None = None, subject: str | None = None
+    schema: SchemaGiven | None = None,
+    *,
+    registry: RegistryGiven | None = None,
+    subject: str | None = None,
+    auto_register: bool = False,
 ) -> Serde:
     """Avro with this schema: a file, its text, or a dictionary.
 
     With a registry each record has the id of its writer's schema, and is resolved to the given schema, or else to the
-    subject's latest schema; the default subject is the topic name with ``-key`` or ``-value``.
+    subject's latest schema; the default subject is the topic name with ``-key`` or ``-value``. The subject must have
+    the schema to write with, unless ``auto_register`` is set.
     """
+    schemas = None if registry is None else registry_of(registry)
 
     def made(topic: str, part: str) -> Serde:
-        from millbeck.pipeline.formats.codecs import AvroCodec, RegistrySubject
+        from millbeck.pipeline.formats.codecs import AvroCodec
 
-        registered = None if registry is None else RegistrySubject(registry, subject or subject_of(topic, part))
+        registered = _registered(schemas, subject or subject_of(topic, part), auto_register)
         if schema is None:
             if registered is None:
                 raise TopologyError("avro() needs a schema, or a registry that has it")
@@ -211,19 +239,21 @@ def protobuf(
     schema: SchemaGiven | None = None,
     message: str | None = None,
     *,
-    registry: SchemaRegistry | None = None,
+    registry: RegistryGiven | None = None,
     subject: str | None = None,
+    auto_register: bool = False,
 ) -> Serde:
     """Protobuf with this schema: a .proto file, a descriptor set (.desc), or the text of a .proto; registries as with
     `avro`.
 
     ``message`` names one of the schema's messages, by default the first.
     """
+    schemas = None if registry is None else registry_of(registry)
 
     def made(topic: str, part: str) -> Serde:
-        from millbeck.pipeline.formats.codecs import ProtobufCodec, RegistrySubject
+        from millbeck.pipeline.formats.codecs import ProtobufCodec
 
-        registered = None if registry is None else RegistrySubject(registry, subject or subject_of(topic, part))
+        registered = _registered(schemas, subject or subject_of(topic, part), auto_register)
         if schema is None:
             if registered is None:
                 raise TopologyError("protobuf() needs a schema, or a registry that has it")
@@ -231,6 +261,33 @@ def protobuf(
         return _coded(ProtobufCodec(read_schema(PROTOBUF, schema), message, registered))
 
     return _bound(made, "protobuf", needs_topic=registry is not None and subject is None)
+
+
+def from_registry(column: Column, registry: RegistryGiven, subject: str) -> Column:
+    """The values of records in the wire format of schema registries, as the subject's latest schema (Avro or Protobuf)
+    has them; null where they cannot be decoded."""
+    return _of_subject(registry, subject).decode(column)
+
+
+def to_registry(column: Column, registry: RegistryGiven, subject: str) -> Column:
+    """Values as records in the wire format of schema registries, with the subject's latest schema."""
+    return _of_subject(registry, subject).encode(column)
+
+
+def _of_subject(registry: RegistryGiven, subject: str) -> Serde:
+    schemas = registry_of(registry)
+    kind = schemas.latest(subject).schema.kind
+    if kind == AVRO:
+        return avro(registry=schemas, subject=subject)
+    if kind == PROTOBUF:
+        return protobuf(registry=schemas, subject=subject)
+    raise TopologyError(f"the schema of {subject} is {kind}, whose columns are not known: use json(schema, registry=…)")
+
+
+def _registered(schemas: SchemaRegistry | None, subject: str, auto_register: bool) -> RegistrySubject | None:
+    from millbeck.pipeline.formats.codecs import RegistrySubject
+
+    return None if schemas is None else RegistrySubject(schemas, subject, auto_register=auto_register)
 
 
 def _bound(made: Callable[[str, str], Serde], name: str, *, needs_topic: bool) -> Serde:
@@ -274,7 +331,12 @@ def _coded(codec: RecordCodec) -> Serde:
     decoding = made(decode, read_kind).asNondeterministic()
     encoding = made(encode, BinaryType())
 
-    return Serde(name, lambda column: decoding(column), lambda column: encoding(column), kind=types.spark)
+    def encoded(column: Column) -> Column:
+        codec.prepare_writing()
+        written: Column = encoding(column)
+        return written
+
+    return Serde(name, lambda column: decoding(column), encoded, kind=types.spark)
 
 
 def serde_for(kind: DataType) -> Serde:

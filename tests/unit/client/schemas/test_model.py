@@ -19,6 +19,9 @@ def test_one_schema_has_one_id_whatever_its_subjects_are() -> None:
     assert schemas.latest("a") == RegisteredSchema(2, SECOND)
     assert schemas.latest("b") == RegisteredSchema(1, FIRST)
     assert schemas.by_id(2) == SECOND
+    assert schemas.lookup("a", FIRST) == RegisteredSchema(1, FIRST)
+    with pytest.raises(UnknownSchema, match="subject b in memory does not have this schema"):
+        schemas.lookup("b", SECOND)
 
 
 def test_what_is_not_there_is_named() -> None:

@@ -11,9 +11,11 @@ import pytest
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 pytest.importorskip("fastavro", reason="the extra spark is not installed")
 
+from millbeck.client.schemas import waiting
 from millbeck.client.schemas.errors import BadRecord
 from millbeck.client.schemas.model import AVRO, PROTOBUF, MemorySchemas, Schema
 from millbeck.pipeline.errors import SchemaError
+from millbeck.pipeline.formats import codecs
 from millbeck.pipeline.formats.codecs import AvroCodec, ProtobufCodec, RegistrySubject
 
 OLD = Schema(AVRO, '{"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}')
@@ -40,8 +42,17 @@ class Counted(MemorySchemas):
 
 
 class Broken(MemorySchemas):
+    """Does not answer the first times."""
+
+    def __init__(self, failure_count: int) -> None:
+        super().__init__(uuid4().hex)
+        self.failures_left = failure_count
+
     def by_id(self, schema_id: int) -> Schema:
-        raise SchemaError("the registry does not answer")
+        if self.failures_left:
+            self.failures_left -= 1
+            raise SchemaError("the registry does not answer")
+        return super().by_id(schema_id)
 
 
 def test_without_a_registry_records_are_bare() -> None:
@@ -55,7 +66,7 @@ def test_without_a_registry_records_are_bare() -> None:
 
 def test_each_record_is_read_with_the_schema_it_was_written_with() -> None:
     schemas = Counted()
-    registered = RegistrySubject(schemas, "t-value")
+    registered = RegistrySubject(schemas, "t-value", auto_register=True)
     records = [
         AvroCodec(schema, registered).writing()(value)
         for schema, value in ((OLD, {"n": 7}), (NEW, {"n": 2**40, "s": "x"}), (OLD, {"n": 8}))
@@ -71,7 +82,7 @@ def test_each_record_is_read_with_the_schema_it_was_written_with() -> None:
 
 
 def test_a_message_of_another_kind_is_no_record() -> None:
-    registered = RegistrySubject(Counted(), "t-value")
+    registered = RegistrySubject(Counted(), "t-value", auto_register=True)
     inner = ProtobufCodec(PROTO, "B.C", registered)
     record = inner.writing()({"n": 3})
     assert record == b"\0\0\0\0\1" + b"\4\2\0" + b"\x08\3"
@@ -99,7 +110,32 @@ def test_what_is_no_record_of_the_registry_is_named(record: bytes, complaint: st
         AvroCodec(OLD, RegistrySubject(schemas, "t-value")).reading()(record)
 
 
-def test_a_registry_that_does_not_answer_is_no_bad_record() -> None:
-    registered = RegistrySubject(Broken(uuid4().hex), "t-value")
+def test_a_registry_that_does_not_answer_delays_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "PAUSE_SECONDS", 0.001)
+    schemas = Broken(3)
+    schemas.register("t-value", OLD)
+    assert AvroCodec(OLD, RegistrySubject(schemas, "t-value")).reading()(b"\0\0\0\0\1\2") == {"n": 1}
+    monkeypatch.setattr(codecs, "WAIT_SECONDS_MAX", 0.01)
     with pytest.raises(SchemaError, match="does not answer"):
-        AvroCodec(OLD, registered).reading()(b"\0\0\0\0\1\2")
+        AvroCodec(OLD, RegistrySubject(Broken(10**9), "t-value")).reading()(b"\0\0\0\0\1\2")
+
+
+def test_a_schema_is_not_registered_unless_asked_for() -> None:
+    schemas = MemorySchemas(uuid4().hex)
+    for codec in (
+        AvroCodec(OLD, RegistrySubject(schemas, "t-value")),
+        ProtobufCodec(PROTO, "A", RegistrySubject(schemas, "t-value")),
+    ):
+        with pytest.raises(SchemaError, match="millbeck registry schema register t-value FILE"):
+            codec.writing()
+    schemas.register("t-value", OLD)
+    assert AvroCodec(OLD, RegistrySubject(schemas, "t-value")).writing()({"n": 1}) == b"\0\0\0\0\1\2"
+
+
+def test_workers_get_the_id_from_the_driver() -> None:
+    schemas = MemorySchemas(uuid4().hex)
+    schemas.register("t-value", OLD)
+    codec = AvroCodec(OLD, RegistrySubject(schemas, "t-value"))
+    codec.prepare_writing()
+    schemas._ids.clear()
+    assert pickle.loads(pickle.dumps(codec)).writing()({"n": 1}) == b"\0\0\0\0\1\2"

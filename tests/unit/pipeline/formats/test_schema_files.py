@@ -76,6 +76,9 @@ def test_a_directory_is_a_registry(tmp_path: Path) -> None:
     assert again.register("a", first) == 1
     assert again.latest("a") == RegisteredSchema(2, second)
     assert again.by_id(1) == first
+    assert again.lookup("b", first) == RegisteredSchema(1, first)
+    with pytest.raises(UnknownSchema, match=r"subject b in .* does not have this schema"):
+        again.lookup("b", second)
     assert again.name == schemas.name
     with pytest.raises(UnknownSchema, match="id 9"):
         again.by_id(9)

@@ -68,5 +68,4 @@ def test_files_lie_beside_the_pipeline(tmp_path: Path) -> None:
     assert serde_of("n INT", tmp_path).name == "json"
     assert serde_of({"format": "json", "schema": "n INT"}, tmp_path).name == "json"
     assert serde_of({"format": "integer"}, tmp_path).name == "integer"
-    with pytest.raises(DefinitionError, match="is an address"):
-        serde_of({"format": "avro", "registry": "http://h:8081"}, tmp_path)
+    assert serde_of({"format": "avro", "registry": "http://127.0.0.1:1"}, tmp_path).name == "avro"
