@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -30,7 +30,7 @@ class _Protocol(HttpToolsProtocol):
         tls = self.transport.get_extra_info("ssl_object")
         certificate = None if tls is None else tls.getpeercert(binary_form=True)
         if certificate:
-            self.scope[CERTIFICATE_KEY] = certificate  # type: ignore[typeddict-unknown-key]
+            cast("dict[str, Any]", self.scope)[CERTIFICATE_KEY] = certificate
 
 
 def http_server(
