@@ -249,6 +249,10 @@ class Cleaner:
             except (OSError, ApiError) as error:
                 self._mark_uncleanable(name, str(error), is_offline=partition.log.is_offline)
                 continue
+            except Exception as error:
+                self._mark_uncleanable(name, repr(error), is_offline=partition.log.is_offline)
+                self._broker.isolation.failed(("survey", name), error)
+                continue
             if surveyed is None:
                 continue
             seen.append(surveyed)

@@ -1,7 +1,7 @@
 """Maintains the logs of a node: flushes, checkpoints, retention, scrubbing, and deletion of files.
 
-Each runs at its own interval in a task of the node; files are read and written on threads. A failure concerns one log
-or one directory, and the next round tries again.
+Each runs at its own interval in a task of the node; files are read and written on threads. A failure of any kind
+concerns one log or one directory: the others get their turn, and the next round tries again.
 """
 
 from __future__ import annotations
@@ -76,6 +76,16 @@ class LogUpkeep:
             except Exception as error:
                 self._broker.report(error)
 
+    async def _each(self, work: str, visit: Callable[[Partition], Coroutine[Any, Any, None]]) -> None:
+        """Visit all partitions; an error of one does not stop the others. ``work`` names the visit in the log."""
+        for partition in self._broker.topics.all_partitions():
+            try:
+                await visit(partition)
+            except (OSError, ApiError) as error:
+                log.error("%s of %s: %s", work, partition.name, error)
+            except Exception as error:
+                self._broker.isolation.failed((work, partition.name), error)
+
     def _written(self, partition: Partition, now_ms: int) -> None:
         """Called on the event loop after an append: start a flush or a writeback when one is due."""
         if partition.log.is_flush_due(now_ms):
@@ -121,19 +131,24 @@ class LogUpkeep:
             await asyncio.sleep(STOP_POLL_SECONDS)
 
     async def _flush_due(self) -> None:
-        for partition in self._broker.topics.all_partitions():
+        async def flush(partition: Partition) -> None:
             if partition.log.is_flush_due(self._broker.now_ms()):
                 await self.flush(partition)
             else:
                 await asyncio.sleep(0)
 
+        await self._each("flush", flush)
+
     async def _checkpoint(self) -> None:
         """Flush recent appends, then write the recovery point checkpoints."""
         turns = TimeSlices(self._broker.environment.clock)
-        for partition in self._broker.topics.all_partitions():
+
+        async def flush(partition: Partition) -> None:
+            await turns.yield_to_loop()
             if partition.log.end_offset > partition.log.flushed_offset and not partition.log.is_offline:
                 await self.flush(partition)
-            await turns.yield_to_loop()
+
+        await self._each("flush", flush)
         # Building the checkpoint job visits every log, too: yield before it.
         await asyncio.sleep(0)
         for directory in self.directories:
@@ -186,28 +201,24 @@ class LogUpkeep:
                     directory.check_present(is_present)
 
     async def _apply_retention(self) -> None:
-        expiration_ms = self._broker.config.upkeep.producer_id_expiration_ms
         detached: list[Log] = []
-        for partition in self._broker.topics.all_partitions():
-            now_ms = self._broker.now_ms()
-            start_before = partition.log.log_start_offset
-            try:
-                if await detach_old_segments(
-                    partition.log,
-                    partial(self.flush, partition),
-                    now_ms=now_ms,
-                    high_watermark=partition.high_watermark,
-                ):
-                    detached.append(partition.log)
-            except (OSError, ApiError) as error:
-                log.error("retention of %s: %s", partition.name, error)
-            except Exception as error:
-                self._broker.isolation.failed(("retention", partition.name), error)
-            partition.log.expire_producers(now_ms, expiration_ms)
+        await self._each("retention", partial(self._detach_old_segments, detached))
+        await self._remove_detached(detached)
+
+    async def _detach_old_segments(self, detached: list[Log], partition: Partition) -> None:
+        """Detach a log's old segments, append the log to ``detached`` if there are any, and forget idle producers."""
+        await asyncio.sleep(0)
+        now_ms = self._broker.now_ms()
+        partition.log.expire_producers(now_ms, self._broker.config.upkeep.producer_id_expiration_ms)
+        start_before = partition.log.log_start_offset
+        try:
+            if await detach_old_segments(
+                partition.log, partial(self.flush, partition), now_ms=now_ms, high_watermark=partition.high_watermark
+            ):
+                detached.append(partition.log)
+        finally:
             if partition.log.log_start_offset != start_before:
                 partition.log_start_moved()
-            await asyncio.sleep(0)
-        await self._remove_detached(detached)
 
     async def _remove_detached(self, logs: Sequence[Log]) -> None:
         """Write the new log start offsets to the checkpoints, once per directory, then schedule the deletions."""
@@ -216,16 +227,14 @@ class LogUpkeep:
                 # When the disk is full the write fails, and the deletion below frees space.
                 await self._write_checkpoints(directory)
         for each in logs:
-            for removal in retention.rename_detached(each):
-                self._remove_later(removal)
+            try:
+                self.delete_files_later(retention.rename_detached(each))
+            except OSError as error:
+                log.error("old segments of %s could not be renamed: %s", each.topic_partition, error)
 
     async def _scrub(self) -> None:
         """Verify the flushed part of all logs by reading it again slowly; a damaged log goes offline."""
-        for partition in self._broker.topics.all_partitions():
-            try:
-                await self.scrub(partition, pause_seconds=SCRUB_PAUSE_SECONDS)
-            except OSError as error:
-                log.error("scrubbing %s: %s", partition.name, error)
+        await self._each("scrub", partial(self.scrub, pause_seconds=SCRUB_PAUSE_SECONDS))
 
     async def scrub(self, partition: Partition, *, pause_seconds: float) -> None:
         """Verify the flushed part of one log; damage takes it offline. Raises OSError."""

@@ -20,6 +20,7 @@ from millbeck.records.record import Record
 from millbeck.server.cleaner.service import DEATHS_MAX, Cleaner
 from millbeck.server.replicas.directory_moves import DirectoryMove, DirectoryMoves
 from millbeck.simulation.environment.disk_faults import DiskCall
+from millbeck.storage.compaction import plan as planning
 from millbeck.storage.compaction.compactor import compact
 from millbeck.storage.compaction.job import (
     CompactionCancelled,
@@ -466,6 +467,30 @@ def test_something_unexpected_is_reported_and_left_alone() -> None:
         assert house.node.broker.unexpected_errors == 1
         house.node.broker.unexpected_errors = 0
         assert cleaner_of(house).dead_thread_count == 0
+
+    in_house(scenario, **OFTEN)
+
+
+def test_a_defect_in_one_log_leaves_the_others_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        before = planning.survey
+
+        def defective(log: Any, **details: Any) -> Any:
+            if log.topic_partition.topic == "a":
+                raise ZeroDivisionError("oh")
+            return before(log, **details)
+
+        monkeypatch.setattr(planning, "survey", defective)
+        for topic in ("a", "b"):
+            await create(client, topic, **SMALL)
+            await fill(client, topic=topic)
+        cleaner = cleaner_of(house)
+        await until(lambda: TopicPartition("b", 0) in cleaner.dirty_ratios)
+        await until(lambda: cleaner.dirty_ratios[TopicPartition("b", 0)] == 0)
+        assert cleaner.uncleanable == {TopicPartition("a", 0): "ZeroDivisionError('oh')"}
+        assert house.node is not None
+        assert house.node.broker.unexpected_errors == 1
+        house.node.broker.unexpected_errors = 0
 
     in_house(scenario, **OFTEN)
 

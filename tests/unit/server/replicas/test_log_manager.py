@@ -402,6 +402,38 @@ def test_retention_that_fails_for_one_log_goes_on_with_the_next(
     assert "not today" in caplog.text
 
 
+@pytest.mark.parametrize("method", ["retention_target", "flush_job", "expire_producers", "is_flush_due"])
+def test_a_defect_in_one_log_stops_the_upkeep_of_no_other(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert house.node is not None
+        await create(client, partitions=2, segment_bytes="1048576", retention_bytes="1048576")
+        before = getattr(Log, method)
+
+        def defective(log: Log, *arguments: Any) -> Any:
+            if log.topic_partition.partition == 0:
+                raise ValueError("a defect")
+            return before(log, *arguments)
+
+        for index in (0, 1):
+            for _ in range(25):
+                await produce(client, b"x" * 100_000, index=index)
+        monkeypatch.setattr(Log, method, defective)
+        await produce(client, b"x", index=1)
+        await asyncio.sleep(130)
+        log = partition_of(house, index=1).log
+        assert log.log_start_offset > 0
+        assert log.flushed_offset == log.end_offset
+        files = house.machine.disk.mount()
+        recovery_points = read_offsets(files, "/data", "recovery-point-offset-checkpoint")
+        house.machine.disk.unmount(files)
+        assert recovery_points[TopicPartition("t", 1)] == log.end_offset
+        assert house.node.broker.isolation.failure_count > 0
+        # Expected here; the harness takes them for a failure.
+        house.node.broker.unexpected_errors = 0
+
+    in_house(scenario, log_retention_check_interval_ms="50000", log_flush_scheduler_interval_ms="10000")
+
+
 def test_producers_expire() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
