@@ -2,13 +2,15 @@
 
 The suite is the client's, built from the pinned module into one test binary (`tools.peers`, "franz-go-suite") and told
 by its environment where the cluster is: chains of groups, transactions and share groups that pass every record on, and
-with KGO_TEST_CHAOS connections that die after about a second. A run passes when every test did, when enough of them ran
-at all, and when none was skipped but those that need a listener with SCRAM or TLS.
+with KGO_TEST_CHAOS connections that die after about a second. One node has a listener with SCRAM as well. A run passes
+when every test did, when enough of them ran at all, and when none was skipped but those that need a listener with TLS,
+or on three nodes with SCRAM.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import re
 import shutil
@@ -22,10 +24,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.systems import SYSTEMS, Node
+from bench.systems.node import free_ports
+from millbeck.client.admin import Admin
+from millbeck.client.admin.users import NewCredential
+from millbeck.security.sasl.scram_messages import ScramMechanism
 from tests.interop.cluster import Cluster
 from tools import peers
 
-MAY_SKIP = re.compile(r"SCRAM|TLS|Scram|Tls")
+NEEDS_TLS = re.compile(r"TLS|Tls")
+NEEDS_TLS_OR_SCRAM = re.compile(r"SCRAM|TLS|Scram|Tls")
+USER, PASSWORD = "suite", "the suite's secret"
 # Kafka lists the oldest versions of Produce for a client's sake and takes none of them; this test goes by the list.
 SKIPPED_BESIDE_KAFKA = {"TestIssueProduceBrokerTooOldFailsRecords"}
 # It counts topics until it has seen as many as it wrote to, and may count __consumer_offsets, which others write to.
@@ -55,9 +63,10 @@ class Outcome:
     has_ended: bool
     """Whether the binary came to its own end: a panic or its time limit leave tests without a word."""
 
-    def problems(self, *, tests_min: int) -> list[str]:
+    def problems(self, *, tests_min: int, has_scram: bool = False) -> list[str]:
         problems = [f"{name} failed" for name in self.failed]
-        allowed = [name for name in self.skipped if MAY_SKIP.search(name) or name in SKIPPED_BESIDE_KAFKA]
+        may_skip = NEEDS_TLS if has_scram else NEEDS_TLS_OR_SCRAM
+        allowed = [name for name in self.skipped if may_skip.search(name) or name in SKIPPED_BESIDE_KAFKA]
         problems += [f"{name} was skipped" for name in self.skipped if name not in allowed]
         if not self.has_ended:
             problems.append("the suite did not come to its end")
@@ -80,15 +89,34 @@ def read_outcome(text: str) -> Outcome:
 
 
 @contextmanager
-def cluster_of(system: str, node_count: int, directory: Path) -> Iterator[str]:
-    """The addresses of a running cluster."""
+def cluster_of(system: str, node_count: int, directory: Path) -> Iterator[dict[str, str]]:
+    """The environment that names a running cluster to the suite."""
     if node_count == 3:
         with Cluster(system, directory, overrides=SETTINGS | REPLICATED) as cluster:
-            yield cluster.bootstrap
-    else:
-        node: Node = SYSTEMS[system](directory / "node-1", overrides=SETTINGS)
-        with node:
-            yield node.bootstrap
+            yield {"KGO_SEEDS": cluster.bootstrap}
+        return
+    node: Node = SYSTEMS[system](directory / "node-1")
+    (port,) = free_ports(1)
+    own = node.properties()
+    node.overrides = SETTINGS | {
+        "listeners": f"{own['listeners']},SCRAM://127.0.0.1:{port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{node.port},SCRAM://127.0.0.1:{port}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SCRAM:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+    }
+    with node:
+        asyncio.run(_create_user(node.bootstrap))
+        yield {
+            "KGO_SEEDS": node.bootstrap,
+            "KGO_TEST_SCRAM_SEEDS": f"127.0.0.1:{port}",
+            "KGO_TEST_SCRAM": f"{USER}:{PASSWORD}:256",
+        }
+
+
+async def _create_user(bootstrap: str) -> None:
+    credential = NewCredential(mechanism=ScramMechanism.SHA_256, password=PASSWORD)
+    async with Admin({"bootstrap.servers": bootstrap}) as admin:
+        (await admin.alter_users({USER: credential})).all()
 
 
 def run_suite(chosen: argparse.Namespace, node_count: int, has_chaos: bool) -> bool:
@@ -103,17 +131,17 @@ def run_suite(chosen: argparse.Namespace, node_count: int, has_chaos: bool) -> b
     title = f"{chosen.system}, {node_count} nodes, {chosen.records} records{', chaos' if has_chaos else ''}"
     print(f"franz-go's tests: {title}", flush=True)
     started_s = time.monotonic()
-    with cluster_of(chosen.system, node_count, directory) as bootstrap, log.open("wb") as out:
+    with cluster_of(chosen.system, node_count, directory) as seeds, log.open("wb") as out:
         subprocess.run(
             [str(binary), "-test.v", f"-test.run={chosen.run}", f"-test.timeout={chosen.timeout_s}s"],
             cwd=binary.parent / PACKAGE,
-            env=os.environ | settings | {"KGO_SEEDS": bootstrap},
+            env=os.environ | settings | seeds,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
         )
     outcome = read_outcome(log.read_text(errors="replace"))
-    problems = outcome.problems(tests_min=TESTS_MIN if chosen.run == "." else 1)
+    problems = outcome.problems(tests_min=TESTS_MIN if chosen.run == "." else 1, has_scram=node_count == 1)
     print(
         f"  {len(outcome.passed)} passed, {len(outcome.failed)} failed, {len(outcome.skipped)} skipped"
         f" ({', '.join(outcome.skipped)}) in {time.monotonic() - started_s:.0f} s"

@@ -33,5 +33,9 @@ def test_what_is_no_success_is_named(printed: str, problem: str) -> None:
     assert read_outcome(printed).problems(tests_min=2) == [problem]
 
 
+def test_with_a_listener_for_scram_its_tests_must_run() -> None:
+    assert read_outcome(PRINTED).problems(tests_min=2, has_scram=True) == ["TestSCRAMAuth was skipped"]
+
+
 def test_a_run_without_tests_is_empty() -> None:
     assert read_outcome("PASS\n").problems(tests_min=1) == ["empty: only 0 tests passed, not 1"]
