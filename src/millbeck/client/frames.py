@@ -26,10 +26,6 @@ class FrameReader:
         self._missing = _UNKNOWN
         """The number of missing bytes of the frame, once its length is known."""
 
-    @property
-    def has_partial_frame(self) -> bool:
-        return bool(self._pieces)
-
     def receive(self, data: bytes) -> list[bytes]:
         """The frames completed by ``data``, without length prefix; raises `DecodeError` for an invalid length."""
         frames: list[bytes] = []

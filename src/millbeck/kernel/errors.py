@@ -46,13 +46,6 @@ class ApiError(Exception):
         return self.message
 
 
-def code_of(exception: BaseException | None) -> int:
-    """The error code for a response: 0 for None, -1 for an exception that is not an `ApiError`."""
-    if exception is None:
-        return NONE
-    return exception.code if isinstance(exception, ApiError) else UnknownServerError.code
-
-
 def from_code(code: int, message: str = "") -> ApiError:
     """The error for a received code; an unknown (newer) code becomes `UnknownServerError`."""
     known = by_code.get(code)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from millbeck.kernel.errors import InvalidGroupId, InvalidTopic
+from millbeck.kernel.errors import InvalidTopic
 
 CONSUMER_OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
@@ -45,16 +45,6 @@ def is_internal_topic(name: str) -> bool:
 def unify_collision_chars(name: str) -> str:
     """The name with dots replaced by underscores, as in metric names: two topics with equal results collide."""
     return name.replace(".", "_")
-
-
-def has_collision(one: str, other: str) -> bool:
-    return unify_collision_chars(one) == unify_collision_chars(other)
-
-
-def check_group_id(group_id: str | None) -> None:
-    """Raise `InvalidGroupId` unless the id is valid for a group with members. Any non-empty text is."""
-    if not group_id:
-        raise InvalidGroupId("the group id must not be empty")
 
 
 def is_software_name(text: str) -> bool:

@@ -113,11 +113,6 @@ class SnapshotRegistry:
         if keep_from > 0:
             del self._snapshots[:keep_from]
 
-    def forget_all(self) -> None:
-        """Drop every snapshot and keep the current state."""
-        self._snapshots.clear()
-        self._newest = None
-
     def _from(self, offset: int) -> list[_Snapshot]:
         """The newest snapshot at or below ``offset`` and all later ones."""
         index = bisect_right(self._snapshots, offset, key=_offset_of) - 1

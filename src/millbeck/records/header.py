@@ -144,10 +144,6 @@ class BatchHeader:
         return self.attributes & CONTROL_BIT != 0
 
     @property
-    def has_delete_horizon(self) -> bool:
-        return self.attributes & DELETE_HORIZON_BIT != 0
-
-    @property
     def delete_horizon_ms(self) -> int | None:
         """The time at which the batch's tombstones or marker may be removed; stored in place of the base timestamp."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None

@@ -388,10 +388,6 @@ class LogConfig(Section):
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
 
     @property
-    def uses_log_append_time(self) -> bool:
-        return self.message_timestamp_type == LOG_APPEND_TIME
-
-    @property
     def segment_jitter_ms_max(self) -> int:
         return min(self.segment_jitter_ms, self.segment_ms)
 

@@ -91,11 +91,6 @@ def read_request_header(buffer: Buffer, position: int = 0) -> RequestHeader:
     return RequestHeader(api_key, api_version, correlation_id, client_id, position)
 
 
-def response_header_size(api_key: int, api_version: int) -> int:
-    """Size of the response header in bytes."""
-    return 5 if api_version >= _RESPONSE_FLEXIBLE_FROM[api_key] else 4
-
-
 def response_prefix(api_key: int, api_version: int, correlation_id: int, body_size: int) -> bytes:
     """Encode the frame length and response header for a body of ``body_size`` bytes."""
     if api_version >= _RESPONSE_FLEXIBLE_FROM[api_key]:

@@ -42,12 +42,6 @@ def test_a_message_replaces_the_text() -> None:
     assert (error.message, str(error), error.code) == ("no such name", "no such name", 17)
 
 
-def test_code_of() -> None:
-    assert errors.code_of(None) == 0
-    assert errors.code_of(errors.NotController()) == 41
-    assert errors.code_of(ValueError("surprise")) == -1
-
-
 def test_from_code_keeps_the_message_and_survives_unknown_codes() -> None:
     assert isinstance(errors.from_code(6), errors.NotLeaderOrFollower)
     assert errors.from_code(40, "bad").message == "bad"

@@ -91,19 +91,6 @@ def test_forgetting_keeps_what_reading_at_the_offset_needs(registry: SnapshotReg
     assert registry.offsets == [30]
 
 
-def test_forget_all_keeps_the_present(registry: SnapshotRegistry) -> None:
-    value = TimelineValue(registry, 1)
-    registry.snapshot(1)
-    value.value = 2
-    registry.forget_all()
-    assert (value.value, registry.offsets) == (2, [])
-    value.value = 3
-    registry.snapshot(0)
-    value.value = 4
-    registry.revert_to(0)
-    assert value.value == 3
-
-
 def test_a_second_snapshot_at_an_offset_is_the_first(registry: SnapshotRegistry) -> None:
     value = TimelineValue(registry, 1)
     registry.snapshot(5)

@@ -55,7 +55,7 @@ def test_what_follows_from_the_header() -> None:
     assert found.timestamp_type is TimestampType.CREATE_TIME
     assert found.last_sequence == 0, "sequence numbers wrap to 0"
     assert found.has_producer_id
-    assert (found.is_transactional, found.is_control, found.has_delete_horizon) == (False, False, False)
+    assert (found.is_transactional, found.is_control) == (False, False)
     assert found.delete_horizon_ms is None
     assert found == header.read_header(bytearray(b"xx" + data), 2)
     assert found != header.read_header(batch.build(SAMPLE))

@@ -112,7 +112,6 @@ def test_policies() -> None:
     assert (both.is_compacted, both.is_deleted) == (True, True)
     neither = LogConfig.of(cleanup_policy="")
     assert (neither.is_compacted, neither.is_deleted) == (False, False)
-    assert LogConfig.of(message_timestamp_type="LogAppendTime").uses_log_append_time
 
 
 def test_the_internal_segment_size_takes_precedence() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -419,23 +419,3 @@ def _fits(value: Any, made: AvroType) -> bool:
 
 def _is_bytes(value: Any) -> bool:
     return isinstance(value, str) and all(ord(character) < 256 for character in value)
-
-
-def named_types(root: AvroType) -> Iterator[Record | EnumType | Fixed]:
-    """All named types that are used, each once."""
-    seen: dict[str, None] = {}
-    pending = [root]
-    while pending:
-        made = pending.pop()
-        match made:
-            case Union():
-                pending += made.branches
-            case Array():
-                pending.append(made.items)
-            case Map():
-                pending.append(made.values)
-            case Record() | EnumType() | Fixed():
-                if made.name not in seen:
-                    seen[made.name] = None
-                    yield made
-                    pending += [each.type for each in made.fields] if isinstance(made, Record) else []

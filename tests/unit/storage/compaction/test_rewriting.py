@@ -108,7 +108,7 @@ class TestTombstones:
         outcome = table.round()
         assert 0 < outcome.cleaned_offset < 10
         for one in table.batches()[:10]:
-            assert one.header.has_delete_horizon == (one.header.base_offset < outcome.cleaned_offset)
+            assert (one.header.delete_horizon_ms is not None) == (one.header.base_offset < outcome.cleaned_offset)
 
 
 class TestTransactions:
@@ -145,13 +145,13 @@ class TestTransactions:
             table.again()
             table.world.clock_ms += 5000
         assert headers(table)[:2] == [(0, 0, 1), (marker, marker, 1)]
-        assert not table.batches()[1].header.has_delete_horizon
+        assert table.batches()[1].header.delete_horizon_ms is None
 
         table.put((b"a", b"2"))
         table.compact()
         assert headers(table)[0] == (marker, marker, 1)
         table.again()
-        assert table.batches()[0].header.has_delete_horizon
+        assert table.batches()[0].header.delete_horizon_ms is not None
         table.world.clock_ms += 1000
         table.again()
         assert headers(table)[0] == (2, 2, 1)

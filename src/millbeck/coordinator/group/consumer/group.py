@@ -142,10 +142,6 @@ class ConsumerGroup:
             return True
         return any(topic in self.regexes[regex].topics for regex in self.regex_counts if regex in self.regexes)
 
-    @property
-    def classic_member_count(self) -> int:
-        return sum(member.uses_classic_protocol for member in self.members.values())
-
     def is_waiting_for_partitions(self, member: ConsumerMember) -> bool:
         """Whether another member still owns partitions of the member's target assignment."""
         if member.state is not MemberState.UNRELEASED_PARTITIONS:
