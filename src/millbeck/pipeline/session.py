@@ -17,16 +17,19 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
-from pyspark import SparkContext, accumulators
-from pyspark.logger import PySparkLogger
-from pyspark.sql import SparkSession
-
+from millbeck.kernel.extras import needs_extra
 from millbeck.pipeline.error_summaries import install_exception_hook
 from millbeck.pipeline.errors import ConnectMissing
 from millbeck.pipeline.java import find_java
 from millbeck.pipeline.preloading import loading
-from millbeck.pipeline.spark_format import MillbeckFormat
 from millbeck.pipeline.spark_output import ignore_lost_connections, without_noise
+
+with needs_extra("spark"):
+    from pyspark import SparkContext, accumulators
+    from pyspark.logger import PySparkLogger
+    from pyspark.sql import SparkSession
+
+    from millbeck.pipeline.spark_format import MillbeckFormat
 
 DEFAULTS: Final[Mapping[str, str]] = {
     # Rows with headers are passed to Python eight times faster if batches are limited by rows, not by bytes.

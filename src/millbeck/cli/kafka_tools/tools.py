@@ -175,7 +175,11 @@ TOOLS: Final[Mapping[str, Tool]] = {
         without_effect={"--timeout": 1},
         missing=_CONTROLLERS_ASKED_BY_BROKERS,
     ),
-    "kafka-server-start": Tool(command=("server",), requires=(), without_effect={"-daemon": 0}),
+    "kafka-server-start": Tool(
+        command=("server",),
+        requires=(),
+        missing={"-daemon": "run it as a service (docs/deployment.md), or in the background with nohup and &"},
+    ),
     "kafka-share-groups": Tool(
         command=("share",), actions=_GROUP_ACTIONS, without_effect={"--timeout": 1}, failure_exit_code=0
     ),

@@ -8,14 +8,16 @@ from functools import lru_cache
 from io import BytesIO
 from typing import Any, Final
 
-import fastavro
-
 from millbeck.client.config import Value
 from millbeck.client.schemas.errors import BadRecord, SchemaInvalid
 from millbeck.client.schemas.model import AVRO, Schema
 from millbeck.client.schemas.registry_client import RegistryClient
 from millbeck.client.schemas.serde import RegistrySerde
+from millbeck.kernel.extras import needs_extra
 from millbeck.records.record import Header
+
+with needs_extra("schemas"):
+    import fastavro
 
 _PARSED_MAX: Final = 256
 _REASON_MAX: Final = 300

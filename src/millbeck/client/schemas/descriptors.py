@@ -14,14 +14,16 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Final
 
-from google.protobuf.descriptor import Descriptor, FileDescriptor
-from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
-from google.protobuf.message import DecodeError
-
 from millbeck.client.schemas.errors import SchemaError, SchemaInvalid
 from millbeck.client.schemas.known_protos import known_proto
 from millbeck.client.schemas.model import BASE64_TEXT, PROTOBUF, Schema
 from millbeck.client.schemas.protoc import MAIN_FILE, compiled
+from millbeck.kernel.extras import needs_extra
+
+with needs_extra("schemas"):
+    from google.protobuf.descriptor import Descriptor, FileDescriptor
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+    from google.protobuf.message import DecodeError
 
 _KEPT_MAX: Final = 256
 _HEXADECIMAL: Final = re.compile(r"(?:[0-9a-f]{2})+")

@@ -7,14 +7,16 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-import jsonschema_rs
-
 from millbeck.client.config import Value
 from millbeck.client.schemas.errors import BadRecord, SchemaInvalid
 from millbeck.client.schemas.model import JSON, Schema
 from millbeck.client.schemas.registry_client import RegistryClient
 from millbeck.client.schemas.serde import RegistrySerde
+from millbeck.kernel.extras import needs_extra
 from millbeck.records.record import Header
+
+with needs_extra("schemas"):
+    import jsonschema_rs
 
 _VALIDATORS_MAX: Final = 256
 _REASON_MAX: Final = 300

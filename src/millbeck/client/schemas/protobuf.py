@@ -7,12 +7,6 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
-from google.protobuf.descriptor import Descriptor, FileDescriptor
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
-from google.protobuf.descriptor_pool import DescriptorPool
-from google.protobuf.message import DecodeError, EncodeError, Message
-from google.protobuf.message_factory import GetMessageClass
-
 from millbeck.client.config import Value
 from millbeck.client.schemas.descriptors import descriptor_set, indexes_of, message_at
 from millbeck.client.schemas.errors import BadRecord, SchemaInvalid
@@ -21,7 +15,15 @@ from millbeck.client.schemas.model import PROTOBUF, Schema
 from millbeck.client.schemas.registry_client import RegistryClient
 from millbeck.client.schemas.serde import RegistrySerde
 from millbeck.client.schemas.wire_format import message_indexes, split_message_indexes
+from millbeck.kernel.extras import needs_extra
 from millbeck.records.record import Header
+
+with needs_extra("schemas"):
+    from google.protobuf.descriptor import Descriptor, FileDescriptor
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+    from google.protobuf.descriptor_pool import DescriptorPool
+    from google.protobuf.message import DecodeError, EncodeError, Message
+    from google.protobuf.message_factory import GetMessageClass
 
 _CLASSES_MAX: Final = 256
 

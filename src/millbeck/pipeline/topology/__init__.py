@@ -27,3 +27,8 @@ Spark does not support raise `TopologyError` at once.
 `grouped`, `changelogs` (published stores), `checkpoints` (their offsets and the query's sources), `topology`, `outline`
 (a description of shuffles and stores for users).
 """
+
+from millbeck.kernel.extras import needs_extra
+
+with needs_extra("spark"):
+    import pyspark  # noqa: F401

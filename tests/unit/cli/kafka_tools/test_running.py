@@ -84,6 +84,7 @@ REFUSED = {
         ("--bootstrap-controller", "c:1", "--list"),
         "use --bootstrap-server: brokers forward",
     ),
+    "a daemon": ("kafka-server-start", ("-daemon", "server.properties"), "run it as a service"),
     "a value is missing": ("kafka-console-producer", (*SERVER, "--topic", "t", "--timeout"), "--timeout needs a value"),
 }
 
