@@ -361,3 +361,24 @@ def test_a_compacted_topic_is_described_with_its_dirty_ratio(millbeck: Millbeck)
     (described,) = as_json(millbeck("topic", "describe", "table", "-o", "json"))
     assert [each["dirty_ratio"] for each in described["partitions"]] == [0.0]
     assert re.search(r"\tDirtyRatio: 0.00$", millbeck("topic", "describe", "table"), re.MULTILINE)
+
+
+def test_records_of_a_topic_are_tried_on_a_connectors_transforms(
+    millbeck: Millbeck, run: Callable[..., Result], tmp_path: Path
+) -> None:
+    connector = {
+        "connector.class": "FileStreamSink",
+        "topics": "tried",
+        "value.converter": "String",
+        "transforms": "offset",
+        "transforms.offset.type": "TimestampRouter",
+        "transforms.offset.topic.format": "new-${topic}",
+    }
+    path = tmp_path / "sink.json"
+    path.write_text(json.dumps({"name": "tried", "config": connector}))
+    assert "there is no topic tried" in run("connect", "try", str(path)).stderr
+    millbeck("topic", "create", "tried", "--partitions", "2")
+    millbeck("produce", "tried", stdin="one\ntwo\nthree\n")
+    shown = json.loads(millbeck("connect", "try", str(path), "-n", "2", "-o", "json"))
+    assert [record["stages"][-1]["record"]["topic"] for record in shown] == ["new-tried", "new-tried"]
+    assert len({record["record"] for record in shown}) == 2

@@ -152,6 +152,16 @@ def plugin_of(setting: str, name: str, kind: PluginKind) -> Plugin:
     raise ConfigError.of(setting, name[:200], f"Class {name[:200]} could not be found.{hint} There are {listed}.")
 
 
+def other_kind(name: str) -> Plugin | None:
+    """A built-in class of this name, whatever it is for."""
+    return next((plugin for plugin in BUILT_IN if name in (plugin.name, *plugin.short_names)), None)
+
+
+def listed_plugins(kind: PluginKind) -> list[Plugin]:
+    """The built-in classes of a kind, by their names."""
+    return sorted((plugin for plugin in BUILT_IN if kind in plugin.kinds), key=lambda plugin: plugin.name)
+
+
 @lru_cache
 def known_plugins(kind: PluginKind) -> Mapping[str, Plugin]:
     """The built-in classes of a kind by all of their names."""

@@ -40,10 +40,12 @@ def non_empty_list() -> Check:
 
 
 def at_least(minimum: float) -> Check:
-    return Check(
-        lambda value: f"Value must be at least {minimum}" if value is not None and value < minimum else None,
-        f"[{minimum},...]",
-    )
+    def problem(value: float | None) -> str | None:
+        if value is None:
+            return "Value must be non-null"
+        return f"Value must be at least {minimum}" if value < minimum else None
+
+    return Check(problem, f"[{minimum},...]")
 
 
 def between(minimum: float, maximum: float) -> Check:
@@ -88,3 +90,32 @@ def parsed_by(parse: Callable[[tuple[str, ...]], object], allowed: str, *, is_wh
         return None
 
     return Check(problem, allowed, is_whole_message)
+
+
+def without_control_characters() -> Check:
+    """A name: not empty, without line breaks and the like."""
+
+    def problem(value: str | None) -> str | None:
+        if value is None:
+            return None
+        if not value:
+            return "String may not be empty"
+        found = [str(ord(character)) for character in value if ord(character) < 0x20 or 0x7F <= ord(character) < 0xA0]
+        if found:
+            return f"String may not contain control sequences but had the following ASCII chars: {', '.join(found)}"
+        return None
+
+    return Check(problem, "non-empty string without ISO control characters")
+
+
+def without_duplicates() -> Check:
+    """A list without repeated and without empty entries; it may be empty itself."""
+
+    def problem(value: tuple[str, ...] | None) -> str | None:
+        if value and "" in value:
+            return "Configuration '{name}' values must not be empty."
+        if value and len(set(value)) < len(value):
+            return "Configuration '{name}' values must not be duplicated."
+        return None
+
+    return Check(problem, "any non-duplicate values", is_whole_message=True)

@@ -85,16 +85,23 @@ class ConfigKey:
     dependents: tuple[str, ...] = ()
     recommended: tuple[str, ...] = ()
     internal: bool = False
+    shown_name: str | None = None
+    """The name in messages of checks, when it differs: a class's own settings are known to it without their prefix."""
 
     def parse(self, given: str | None) -> Any:
         """The value of a text. Raises `ConfigError`."""
         value = self.convert(given)
+        self.check_value(value)
+        return value
+
+    def check_value(self, value: Any) -> None:
+        """Raises `ConfigError` for a value that is not allowed."""
         problem = None if self.check is None else self.check.problem(value)
         if self.check is None or problem is None:
-            return value
+            return
         if self.check.is_whole_message:
-            raise ConfigError(problem.replace("{name}", self.name))
-        raise self.refusal(value, problem)
+            raise ConfigError(problem.replace("{name}", self.shown_name or self.name))
+        raise self.refusal(value, problem, self.shown_name)
 
     def convert(self, given: str | None) -> Any:
         """Like `parse`, without the check."""
@@ -107,12 +114,13 @@ class ConfigKey:
                 given.strip(), _UNREADABLE.get(self.kind, f"Not a number of type {_name(self.kind)}")
             ) from None
 
-    def refusal(self, value: object, problem: str) -> ConfigError:
+    def refusal(self, value: object, problem: str, shown_name: str | None = None) -> ConfigError:
+        name = shown_name or self.name
         if self.kind is PASSWORD:
-            return ConfigError.of(self.name, "[hidden]", problem)
+            return ConfigError.of(name, "[hidden]", problem)
         if isinstance(value, tuple):
             value = f"[{', '.join(map(str, value))}]"
-        return ConfigError.of(self.name, "null" if value is None else value, problem)
+        return ConfigError.of(name, "null" if value is None else value, problem)
 
     def text(self, value: object) -> str | None:
         """The text of a value in answers; passwords are hidden."""
@@ -135,7 +143,7 @@ class ConfigKey:
             "width": self.width.value,
             "display_name": self.display_name or self.name,
             "dependents": list(self.dependents),
-            "order": self.order,
+            "order_in_group": self.order,
         }
 
 
@@ -214,10 +222,14 @@ class ConfigDef:
             else:
                 found.value = key.default_text
             return found
+        value = None
         try:
             value = key.convert(settings[key.name])
             found.value = key.text(value)
-            key.parse(settings[key.name])
+        except ConfigError as error:
+            found.errors.append(str(error))
+        try:
+            key.check_value(value)
         except ConfigError as error:
             found.errors.append(str(error))
         return found

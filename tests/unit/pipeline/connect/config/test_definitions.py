@@ -29,7 +29,7 @@ DEFINED = ConfigDef(
 PROBLEMS = {
     "missing": ({}, 'Missing required configuration "file" which has no default value.'),
     "empty": ({"file": ""}, "Invalid value  for configuration file: String must be non-empty"),
-    "no number": ({"batch": "x"}, "Invalid value x for configuration batch: Not a number of type INT"),
+    "no number": ({"fast": "1"}, "Invalid value 1 for configuration fast: Expected value to be either true or false"),
     "too small": ({"batch": "0"}, "Invalid value 0 for configuration batch: Value must be at least 1"),
     "too large": ({"batch": "51"}, "Invalid value 51 for configuration batch: Value must be no more than 50"),
     "not of these": ({"mode": "c"}, "Invalid value c for configuration mode: String must be one of: a, b"),
@@ -83,7 +83,7 @@ def test_a_declaration_as_the_rest_interface_shows_it() -> None:
         "width": "NONE",
         "display_name": "batch",
         "dependents": [],
-        "order": -1,
+        "order_in_group": -1,
     }
     assert DEFINED["file"].description()["default_value"] is None
 
@@ -95,3 +95,11 @@ def test_definitions_can_be_joined() -> None:
     assert [key.name for key in joined][-1] == "z"
     assert joined["mode"].kind is INT
     assert "z" not in DEFINED
+
+
+def test_a_number_that_cannot_be_read_has_both_of_kafkas_errors() -> None:
+    (batch,) = [value for value in DEFINED.validate({"file": "f", "batch": "x"}) if value.name == "batch"]
+    assert batch.errors == [
+        "Invalid value x for configuration batch: Not a number of type INT",
+        "Invalid value null for configuration batch: Value must be non-null",
+    ]

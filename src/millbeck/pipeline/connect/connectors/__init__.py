@@ -1,0 +1,1 @@
+"""Connectors: what they are called, and their settings."""
