@@ -130,7 +130,7 @@ interop: $(READY)
 franz-go: $(READY) build
 	$(BIN)/python -m tests.interop.franz_go_suite $(FRANZ_GO)
 
-# 100,000 hostile frames at a node while a steady client is timed.
+# 100,000 hostile frames, handshakes and ten million bytes of logins at a node while a steady client is timed.
 fuzz: $(READY)
 	$(BIN)/python -m pytest -q -s tests/fuzz/long
 

@@ -57,6 +57,15 @@ class ServerProcess:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def metrics_url(self) -> str:
+        return next(line.split()[-1] for line in self.said().splitlines() if "metrics on" in line)
+
+    @property
+    def process_id(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def exit_code(self) -> int | None:
         return None if self._process is None else self._process.poll()
 
