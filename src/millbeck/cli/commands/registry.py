@@ -15,6 +15,7 @@ import click
 from millbeck.cli.completed_types import FILE
 from millbeck.cli.verbs import Command
 
+_SWITCH_SECONDS: Final = 0.0005
 _EXTRA: Final = "the registry is not installed: pip install 'millbeck[registry]'"
 
 
@@ -132,6 +133,9 @@ def start(
     def ready(bound: int) -> None:
         shown = f"[{host}]" if ":" in host else host or "0.0.0.0"
         click.echo(f"listening on {config.scheme}://{shown}:{bound}")
+
+    # Schemas are parsed on threads; requests must not wait for them longer than this.
+    sys.setswitchinterval(_SWITCH_SECONDS)
 
     async def run() -> None:
         stop = asyncio.Event()

@@ -2,6 +2,9 @@
 
 While a pair is being compared it counts as compatible, so that recursive schemas terminate. If it turns out not to be
 compatible, everything is compared again with that result.
+
+The problems of a pair are those of all pairs inside it, so without a limit their number would grow exponentially with
+the depth of the schema.
 """
 
 from __future__ import annotations
@@ -14,19 +17,34 @@ from millbeck.registry.formats.interface import Incompatibility
 
 STEPS_MAX: Final = 200_000
 """The maximum number of comparisons."""
+PROBLEMS_MAX: Final = 50
+"""The maximum number of problems of a pair that are kept."""
 
 Problems = list[Incompatibility]
 
 
+class Steps:
+    """Counts the steps of a comparison, and of those that it starts itself."""
+
+    def __init__(self, count_max: int) -> None:
+        self._count_max = count_max
+        self._count = 0
+
+    def add(self, count: int) -> None:
+        """Count steps; raises `SchemaTooLarge` after too many."""
+        self._count += count
+        if self._count > self._count_max:
+            raise SchemaTooLarge(f"comparing the schemas takes more than {self._count_max} steps")
+
+
 class Assumptions:
-    def __init__(self, steps_max: int = STEPS_MAX) -> None:
-        self._steps_max = steps_max
+    def __init__(self, steps: Steps) -> None:
+        self.steps = steps
         self._results: dict[Hashable, Problems] = {}
         self._comparing: dict[Hashable, None] = {}
         self._assumed: dict[Hashable, None] = {}
         """Pairs that counted as compatible while they were being compared."""
         self._incompatible: dict[Hashable, Problems] = {}
-        self._steps = 0
 
     def resolve(self, compare: Callable[[], Problems]) -> Problems:
         """Repeat ``compare``, which calls `once`, until all assumptions were correct; returns its result."""
@@ -45,14 +63,8 @@ class Assumptions:
             self._assumed[pair] = None
             return []
         if pair not in self._results:
-            self.step(steps)
+            self.steps.add(steps)
             self._comparing[pair] = None
-            self._results[pair] = compare()
+            self._results[pair] = compare()[:PROBLEMS_MAX]
             del self._comparing[pair]
         return self._results[pair]
-
-    def step(self, count: int = 1) -> None:
-        """Count a step; raises `SchemaTooLarge` after too many."""
-        self._steps += count
-        if self._steps > self._steps_max:
-            raise SchemaTooLarge(f"comparing the schemas takes more than {self._steps_max} steps")

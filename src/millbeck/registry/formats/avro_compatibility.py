@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from millbeck.registry.errors import SchemaTooLarge
-from millbeck.registry.formats.assumptions import STEPS_MAX, Assumptions
+from millbeck.registry.formats.assumptions import PROBLEMS_MAX, STEPS_MAX, Assumptions, Steps
 from millbeck.registry.formats.avro import Array, AvroType, EnumType, Field, Fixed, Map, Named, Primitive, Record, Union
 from millbeck.registry.formats.interface import Incompatibility, Roles
 
@@ -26,7 +26,6 @@ _PROMOTIONS: Final = {
     "bytes": ("string",),
 }
 """The wider types that a reader may use, by the writer's type."""
-PROBLEMS_MAX: Final = 50
 
 
 def problems_reading(reader: AvroType, writer: AvroType, roles: Roles) -> list[Incompatibility]:
@@ -44,13 +43,13 @@ def _called(made: AvroType) -> str:
 class _Resolution:
     def __init__(self, roles: Roles) -> None:
         self._roles = roles
-        self._assumptions = Assumptions(STEPS_MAX)
+        self._assumptions = Assumptions(Steps(STEPS_MAX))
 
     def resolve(self, reader: AvroType, writer: AvroType) -> list[Incompatibility]:
         return self._assumptions.resolve(lambda: self.compare(reader, writer, ""))
 
     def compare(self, reader: AvroType, writer: AvroType, path: str) -> list[Incompatibility]:
-        self._assumptions.step()
+        self._assumptions.steps.add(1)
         if isinstance(writer, Union):
             return self._writer_union(reader, writer, path)
         if isinstance(reader, Union):
@@ -74,6 +73,8 @@ class _Resolution:
         """Compare a writer's union: every branch may have been written, so every branch must be readable."""
         problems: list[Incompatibility] = []
         for branch in writer.branches:
+            if len(problems) >= PROBLEMS_MAX:
+                break
             found = self.compare(reader, branch, path)
             if not found:
                 continue
@@ -163,6 +164,8 @@ class _Resolution:
         problems: list[Incompatibility] = []
         written = {each.name: each for each in writer.fields}
         for index, each in enumerate(reader.fields):
+            if len(problems) >= PROBLEMS_MAX:
+                break
             where = f"{path}/fields/{index}"
             source = _source(each, written)
             if source is not None:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from millbeck.registry.compatibility import messages_of, problems_between
 from millbeck.registry.errors import SchemaTooLarge
 from millbeck.registry.formats import avro_compatibility
+from millbeck.registry.formats.assumptions import PROBLEMS_MAX
 from millbeck.registry.formats.avro import AvroFormat
 from millbeck.registry.formats.interface import NEW_READS_OLD, Imported, Incompatibility
 
@@ -282,3 +283,19 @@ def _read_what_was_written(reader: Any, writer: Any) -> None:
             fastavro.schemaless_reader(buffer, written, fastavro.parse_schema(reader))
         except UnicodeDecodeError:
             continue  # random bytes that are read as a string
+
+
+def test_the_problems_of_deep_records_do_not_multiply() -> None:
+    """Each record refers to the next one six times, so the last one is reached in 6**60 ways."""
+
+    def chain(leaf: str) -> str:
+        inner: Any = leaf
+        for depth in range(59, -1, -1):
+            name = f"N{depth + 1}"
+            again = [{"name": f"b{n}", "type": ["null", name] if depth < 59 else "null"} for n in range(5)]
+            inner = {"type": "record", "name": f"N{depth}", "fields": [{"name": "a", "type": inner}, *again]}
+        return json.dumps(inner)
+
+    new, old = (AVRO.parse(chain(leaf), ()) for leaf in ("string", "int"))
+    assert len(new.problems_reading(old, NEW_READS_OLD)) == PROBLEMS_MAX
+    assert new.problems_reading(new, NEW_READS_OLD) == []

@@ -11,12 +11,13 @@ Undecidable cases are refused, so that "compatible" is reliable.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 import jsonschema_rs
 
 from millbeck.registry.errors import SchemaTooLarge
-from millbeck.registry.formats.assumptions import Assumptions
+from millbeck.registry.formats.assumptions import PROBLEMS_MAX, Assumptions, Steps
 from millbeck.registry.formats.interface import Incompatibility, Policy, Roles
 from millbeck.registry.formats.json_schema.arrays import array_problems
 from millbeck.registry.formats.json_schema.conjuncts import Part, Writer, parts_of
@@ -31,8 +32,7 @@ from millbeck.registry.formats.json_schema.scalars import (
 )
 from millbeck.registry.formats.json_schema.validators import validator_at
 
-PROBLEMS_MAX: Final = 50
-STEPS_MAX: Final = 50_000
+STEPS_MAX: Final = 40_000
 """The maximum number of steps; each examines one conjunct of the writer."""
 _VALUES_MAX: Final = 10_000
 _TWO_VALUED: Final[dict[str, list[bool | None]]] = {"null": [None], "boolean": [False, True]}
@@ -44,7 +44,7 @@ def problems_reading(reader: Documents, writer: Documents, roles: Roles, policy:
     """The reasons why the reader refuses some documents of the writer, at most `PROBLEMS_MAX`; empty if it refuses
     none."""
     try:
-        found = Comparison(reader, writer, is_lenient=policy is Policy.LENIENT).problems()
+        found = Comparison(reader, writer, is_lenient=policy is Policy.LENIENT, steps=Steps(STEPS_MAX)).problems()
     except RecursionError:
         raise SchemaTooLarge("the schema is nested too deeply to be compared") from None
     direction = f" ({roles.writer} documents, {roles.reader} schema)"
@@ -52,11 +52,11 @@ def problems_reading(reader: Documents, writer: Documents, roles: Roles, policy:
 
 
 class Comparison:
-    def __init__(self, reader: Documents, writer: Documents, *, is_lenient: bool) -> None:
+    def __init__(self, reader: Documents, writer: Documents, *, is_lenient: bool, steps: Steps) -> None:
         self.is_lenient = is_lenient
         self._reader = reader
         self._writer = writer
-        self._assumptions = Assumptions(STEPS_MAX)
+        self._assumptions = Assumptions(steps)
         self._validators: dict[str, Any] = {}
 
     def problems(self) -> Problems:
@@ -74,7 +74,7 @@ class Comparison:
         values = _values(written)
         if values is not None and self._refused(place, values) == []:
             return []
-        found = list(self._parts_accept(place, written, path))
+        found = list(islice(self._parts_accept(place, written, path), PROBLEMS_MAX))
         if values is not None and not found:
             found = [problem("ENUM_ARRAY_CHANGED", f"{path}/enum", "values that were written are refused", values)]
         return found
@@ -91,7 +91,7 @@ class Comparison:
     def _part_problems(self, part: Part, written: Writer, path: str) -> Problems:
         match part.kind:
             case "plain":
-                found = list(self._plain(part, written, path))
+                found = list(islice(self._plain(part, written, path), PROBLEMS_MAX))
             case "anyOf" | "oneOf":
                 return self._choice(part, written, path)
             case "not":
@@ -226,7 +226,10 @@ class Comparison:
             return []
         for before in written.parts:
             given = before.child("not") if before.kind == "not" else None
-            if given is not None and not Comparison(self._writer, self._reader, is_lenient=False)._settled(given, now):
+            if given is None:
+                continue
+            inverse = Comparison(self._writer, self._reader, is_lenient=False, steps=self._assumptions.steps)
+            if not inverse._settled(given, now):
                 return []
         return [problem("NOT_TYPE_EXTENDED", f"{path}/not", "more values are refused than before", refused.node)]
 

@@ -11,6 +11,7 @@ pytest.importorskip("jsonschema_rs")
 
 from millbeck.registry.compatibility import problems_between
 from millbeck.registry.errors import SchemaTooLarge
+from millbeck.registry.formats.assumptions import PROBLEMS_MAX
 from millbeck.registry.formats.interface import NEW_READS_OLD, Imported, Incompatibility, Policy
 from millbeck.registry.formats.json_schema.schema import JsonFormat
 
@@ -484,3 +485,34 @@ def test_a_comparison_that_takes_too_long_is_refused() -> None:
 
     with pytest.raises(SchemaTooLarge, match="steps"):
         reading(alternatives(STRING), alternatives({"type": "string", "minLength": 1}))
+
+
+def test_the_problems_of_deep_schemas_do_not_multiply() -> None:
+    def chain(leaf: str) -> Any:
+        levels = {
+            f"d{n}": {"type": "object", "properties": {f"p{k}": {"$ref": f"#/definitions/d{n + 1}"} for k in range(6)}}
+            for n in range(60)
+        }
+        return {"definitions": {**levels, "d60": {"type": leaf}}, "$ref": "#/definitions/d0"}
+
+    new, old = (JSON.parse(json.dumps(chain(leaf)), ()) for leaf in ("string", "number"))
+    assert len(new.problems_reading(old, NEW_READS_OLD)) == PROBLEMS_MAX
+    assert new.problems_reading(new, NEW_READS_OLD) == []
+
+
+def test_negations_inside_negations_have_one_budget() -> None:
+    def nested(leaf: str) -> Any:
+        levels = {
+            f"d{n}": {
+                "oneOf": [
+                    {"$ref": f"#/definitions/d{n + 1}"},
+                    {"allOf": [{"$ref": f"#/definitions/d{n + 1}"}, {"not": {"$ref": f"#/definitions/d{n + 1}"}}]},
+                ]
+            }
+            for n in range(25)
+        }
+        return {"definitions": {**levels, "d25": {"type": leaf}}, "$ref": "#/definitions/d0"}
+
+    new, old = (JSON.parse(json.dumps(nested(leaf)), ()) for leaf in ("string", "number"))
+    with pytest.raises(SchemaTooLarge, match="steps"):
+        new.problems_reading(old, NEW_READS_OLD)
