@@ -22,6 +22,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import tomllib
 from collections.abc import Callable
@@ -391,6 +392,39 @@ def _build_python_codecs() -> None:
     _place(_python_codecs_path(), fill)
 
 
+def _faststream_path() -> Path:
+    return cache_directory() / f"faststream-{sys.version_info.major}.{sys.version_info.minor}-{_version('faststream')}"
+
+
+def _build_faststream() -> None:
+    def fill(scratch: Path) -> None:
+        pip = ["-m", "pip", "install", "-q", "--target", str(scratch)]
+        wanted = f"faststream[kafka]=={_version('faststream')}"
+        _run(sys.executable, *pip, wanted, directory=scratch, what="FastStream")
+
+    _place(_faststream_path(), fill)
+
+
+def _aiokafka_source_path() -> Path:
+    return cache_directory() / f"aiokafka-source-{_version('aiokafka-source')}"
+
+
+def _build_aiokafka_source() -> None:
+    def fill(scratch: Path) -> None:
+        version = _version("aiokafka-source")
+        pip = ["-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "-d", str(scratch)]
+        _run(sys.executable, *pip, f"aiokafka=={version}", directory=scratch, what="aiokafka's source")
+        with tarfile.open(scratch / f"aiokafka-{version}.tar.gz") as archive:
+            archive.extract(f"aiokafka-{version}/README.rst", scratch, filter="data")
+        (scratch / f"aiokafka-{version}" / "README.rst").rename(scratch / "README.rst")
+
+    _place(_aiokafka_source_path(), fill)
+
+
+def _version(name: str) -> str:
+    return str(pins()[name]["version"])
+
+
 def _spark_connector_path() -> Path:
     return cache_directory() / f"spark-connector-{pins()['spark-connector']['version']}"
 
@@ -419,6 +453,8 @@ PEERS: dict[str, tuple[Callable[[], Path], Callable[[], None]]] = {
     "oidc-provider": (_oidc_provider_path, _build_oidc_provider),
     "kcat": (_kcat_path, _build_kcat),
     "python-codecs": (_python_codecs_path, _build_python_codecs),
+    "faststream": (_faststream_path, _build_faststream),
+    "aiokafka-source": (_aiokafka_source_path, _build_aiokafka_source),
     "registry-go": (_registry_go_path, _build_registry_go),
     "registry-js": (_registry_js_path, _build_registry_js),
     "spark-connector": (_spark_connector_path, _build_spark_connector),

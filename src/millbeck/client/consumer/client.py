@@ -113,6 +113,9 @@ class Consumer(LoopBound, Generic[K, V]):
         self._membership: ClassicGroupMembership | ConsumerMembership | None = None
         self._is_polling = False
         self._run: RecordRun | None = None
+        self._group_waits = False
+        self.is_iterated_elsewhere = False
+        """Whether another thread iterates over the runs, which then must not be ended in between."""
         self._unavailable_since_s: float | None = None
         self._is_closing = False
         self._is_closed = False
@@ -249,12 +252,12 @@ class Consumer(LoopBound, Generic[K, V]):
 
     def _new_membership(self) -> ClassicGroupMembership | ConsumerMembership:
         if not self.config.is_broker_assigning:
-            return ClassicGroupMembership(self.cluster, self.config, on_change=self._changed.set)
+            return ClassicGroupMembership(self.cluster, self.config, on_change=self._group_changed)
         return ConsumerMembership(
             self.cluster,
             self.config,
             pattern=lambda: None if self._pattern is None else self._pattern.pattern,
-            on_change=self._changed.set,
+            on_change=self._group_changed,
         )
 
     def enforce_rebalance(self, reason: str = "the program asked for it") -> None:
@@ -364,6 +367,10 @@ class Consumer(LoopBound, Generic[K, V]):
         end = state.end_offset(reads_committed=self.config.reads_committed)
         return None if end < 0 or not state.has_position else max(0, end - self._consumed_offset(state))
 
+    def end_as_fetched(self, partition: TopicPartition, *, reads_committed: bool) -> int:
+        """The high watermark of a partition as of the last fetch, or its last stable offset; -1 if unknown."""
+        return self._state(partition).end_offset(reads_committed=reads_committed)
+
     async def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int], *, timeout_s: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
@@ -416,16 +423,22 @@ class Consumer(LoopBound, Generic[K, V]):
     # records
 
     async def poll(
-        self, *, timeout_s: float = 1.0, max_records: int | None = None
+        self,
+        *,
+        timeout_s: float = 1.0,
+        max_records: int | None = None,
+        partitions: Iterable[TopicPartition] | None = None,
     ) -> dict[TopicPartition, list[Record[K, V]]]:
         """Return records by partition as soon as there are some; none after ``timeout_s``.
 
+        With ``partitions`` only records of these; those of others stay buffered.
         Raises errors that keep partitions from being read: `PartitionUnavailable` when none of them has had a leader
         for ``request.timeout.ms``; reading continues once they have one and the program polls again.
         """
         self._end_run()
         count_max = max_records or self.config.max_poll_records
-        return await self._take_when_there(lambda: self._take(count_max), timeout_s) or {}
+        wanted = None if partitions is None else frozenset(TopicPartition(*partition) for partition in partitions)
+        return await self._take_when_there(lambda: self._take(count_max, wanted), timeout_s) or {}
 
     async def __aiter__(self) -> AsyncIterator[Record[K, V]]:
         self._enter()
@@ -546,12 +559,16 @@ class Consumer(LoopBound, Generic[K, V]):
             names = ", ".join(map(str, missing[:_NAMED_MAX])) + (", …" if len(missing) > _NAMED_MAX else "")
             raise PartitionUnavailable(f"{names}: no leader for {seconds:.0f} s, so reads and writes fail")
 
-    def _take(self, count_max: int) -> dict[TopicPartition, list[Record[K, V]]]:
+    def _take(
+        self, count_max: int, wanted: frozenset[TopicPartition] | None
+    ) -> dict[TopicPartition, list[Record[K, V]]]:
         taken: dict[TopicPartition, list[Record[K, V]]] = {}
         for state in list(self._positions):
             if count_max <= 0:
                 break
             if not state.is_fetchable or not state.has_records:
+                continue
+            if wanted is not None and state.partition not in wanted:
                 continue
             try:
                 records = self._decoded_all(state, self._taken(state, count_max))
@@ -606,7 +623,20 @@ class Consumer(LoopBound, Generic[K, V]):
 
     # the group
 
+    def _group_changed(self) -> None:
+        """Called when the group needs this member: ``async for`` turns to it after the current record."""
+        self._group_waits = True
+        self._changed.set()
+        if self._run is not None and not self.is_iterated_elsewhere:
+            self._run.end()
+
+    @property
+    def group_waits(self) -> bool:
+        """Whether the group needs this member, which `poll` and `next_run` see to."""
+        return self._group_waits
+
     async def _follow_group(self) -> None:
+        self._group_waits = False
         membership = self._membership
         if membership is None:
             return

@@ -67,6 +67,7 @@ class Consumer(Background, Generic[K, V]):
             environment=environment,
             **named,
         )
+        self._consumer.is_iterated_elsewhere = True
         super().__init__()
         self.config = self._consumer.config
         self._listener = _InCallersThread(RebalanceListener())
@@ -133,6 +134,8 @@ class Consumer(Background, Generic[K, V]):
             for record in run:
                 run.current = record
                 yield self._consumer.decoded(run, record)
+                if self._consumer.group_waits:
+                    break
 
     def _call_attended(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Like `_call`, but the program's listener runs in the calling thread meanwhile."""

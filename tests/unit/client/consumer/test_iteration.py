@@ -11,10 +11,11 @@ from millbeck.client.consumer import CommittedOffset, Consumer
 from millbeck.client.consumer.listener import Partitions, RebalanceListener
 from millbeck.client.errors import ClientClosed, DeserializationFailed
 from millbeck.client.serialization import IntSerde, StrSerde
-from millbeck.kernel.errors import InvalidRequest
+from millbeck.kernel.errors import InvalidRequest, RebalanceInProgress
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch
 from millbeck.records.record import Record
+from millbeck.wire.messages.classic_groups import HeartbeatRequest, HeartbeatResponse, SyncGroupRequest
 from tests.unit.client.fake_cluster import FakeCluster, FakePartition, simulate
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
@@ -76,6 +77,30 @@ def test_a_commit_in_the_loop_includes_the_record_at_hand_and_no_other() -> None
                     await consumer.commit()
                     break
             assert await consumer.committed([A0]) == {A0: CommittedOffset(5, 0)}
+
+    simulate(scenario)
+
+
+def test_a_rebalance_does_not_wait_for_the_records_at_hand() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        (log,) = cluster.add_topic("a")
+        fill(log, 300)
+        async with open_consumer(cluster, group_id="g", heartbeat_interval_ms=1000) as consumer:
+            consumer.subscribe(["a"])
+            joined: list[int] = []
+            seen = []
+            async for record in consumer:
+                seen.append(record.offset)
+                joined.append(len(cluster.asked(SyncGroupRequest)))
+                if len(seen) == 20:
+                    cluster.next(HeartbeatRequest, HeartbeatResponse(error_code=RebalanceInProgress.code))
+                if len(seen) == 40:
+                    break
+                await asyncio.sleep(0.2)
+        # The heartbeat comes within a second, which is five records; then the member joins again.
+        assert joined[20] == 1
+        assert joined[30] == 2
+        assert sorted(set(seen)) == list(range(max(seen) + 1))
 
     simulate(scenario)
 

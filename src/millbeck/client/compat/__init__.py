@@ -1,0 +1,1 @@
+"""Modules with the names and signatures of other Kafka clients for Python."""

@@ -1,0 +1,21 @@
+"""The assignors of ``aiokafka.coordinator.assignors``, by name: the assignment is millbeck's."""
+
+from __future__ import annotations
+
+
+class AbstractPartitionAssignor:
+    """The base class; assignors of one's own are not supported."""
+
+    name: str
+
+
+class RoundRobinPartitionAssignor(AbstractPartitionAssignor):
+    name = "roundrobin"
+
+
+class RangePartitionAssignor(AbstractPartitionAssignor):
+    name = "range"
+
+
+class StickyPartitionAssignor(AbstractPartitionAssignor):
+    name = "sticky"
