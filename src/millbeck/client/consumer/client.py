@@ -693,9 +693,9 @@ class Consumer(LoopBound, Generic[K, V]):
     ) -> None:
         """Commit these offsets, or the positions of all partitions. Raises the coordinator's error."""
         self._check_open()
+        self._enter()
         wanted = self._committable(offsets)
-        if self.is_started:
-            await self._commits.drain()
+        await self._commits.drain()
         await self._commit(wanted, self._timeout_s(timeout_s))
 
     def commit_nowait(

@@ -489,6 +489,17 @@ def test_committing_by_hand() -> None:
     simulate(scenario)
 
 
+def test_a_commit_may_be_the_first_call() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a")
+        consumer = open_consumer(cluster, group_id="g", enable_auto_commit=False)
+        await consumer.commit({A0: 7})
+        await consumer.close()
+        assert cluster.committed["g", "a", 0][0] == 7
+
+    simulate(scenario)
+
+
 def test_a_commit_refused_because_of_a_rebalance_is_raised_and_followed_by_joining() -> None:
     async def scenario(cluster: FakeCluster) -> None:
         (log,) = cluster.add_topic("a")
