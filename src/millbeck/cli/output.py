@@ -21,6 +21,9 @@ YAML: Final = "yaml"
 
 SHORTEST_COLUMN: Final = 12
 """Wide columns are not shortened below this many characters to make a table fit the terminal."""
+SHORTEST_COLUMN_IF_NEEDED: Final = 7
+"""The same for tables that do not fit with their headings wrapped either."""
+HEADING_WIDTH: Final = 9
 _NO_HEADERS: Final = "millbeck.no_headers"
 _PLAIN: Final = re.compile(r"[A-Za-z_/][\w./+-]*", re.ASCII)
 _WORDS_WITH_MEANING: Final = ("true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf")
@@ -101,8 +104,8 @@ def show_table(
 ) -> None:
     """Print a table; on a terminal it is fitted to the width, otherwise no value is shortened."""
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    lines = table(rows, columns, titles, room=room).splitlines()
-    click.echo("\n".join(lines[1:] if hides_headers() else lines))
+    headings, lines = _table_lines(rows, columns, titles, room)
+    click.echo("\n".join(lines if hides_headers() else [*headings, *lines]))
 
 
 def table(
@@ -114,30 +117,62 @@ def table(
 ) -> str:
     """Columns padded to their widest cell, headings in capitals; numbers are aligned to the right.
 
-    With ``room``, a number of characters per line, the widest text columns are shortened until the lines fit.
+    With ``room``, a number of characters per line, the widest text columns are shortened until the lines fit; where
+    that is not enough, headings are wrapped, and text columns are shortened further.
     """
+    headings, lines = _table_lines(rows, columns, titles, room)
+    return "\n".join([*headings, *lines])
+
+
+def _table_lines(
+    rows: Sequence[Mapping[str, object]], columns: Sequence[str], titles: Mapping[str, str], room: int | None
+) -> tuple[list[str], list[str]]:
+    """The lines of the headings, and those of the rows."""
     cells = [[_cell(row.get(column)) for column in columns] for row in rows]
-    headers = [titles.get(column, column.replace("_", "-").upper()) for column in columns]
-    widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
     is_number = [_holds_numbers([row.get(column) for row in rows]) for column in columns]
+    headings = [[titles.get(column, column.replace("_", "-").upper()) for column in columns]]
+    widths = _widths([*headings, *cells])
     if room is not None:
-        widths = _fitting(widths, is_number, room)
-    return "\n".join(
-        "  ".join(
-            text.rjust(width) if to_the_right else _shortened(text, width).ljust(width)
-            for text, width, to_the_right in zip(line, widths, is_number, strict=True)
+        widths = _fitting(widths, is_number, room, SHORTEST_COLUMN)
+        if _line_length(widths) > room:
+            headings = _wrapped(headings[0])
+            widths = _fitting(_widths([*headings, *cells]), is_number, room, SHORTEST_COLUMN)
+            widths = _fitting(widths, is_number, room, SHORTEST_COLUMN_IF_NEEDED)
+
+    def text(line: Sequence[str]) -> str:
+        return "  ".join(
+            each.rjust(width) if to_the_right else _shortened(each, width).ljust(width)
+            for each, width, to_the_right in zip(line, widths, is_number, strict=True)
         ).rstrip()
-        for line in (headers, *cells)
-    )
+
+    return list(map(text, headings)), list(map(text, cells))
 
 
-def _fitting(widths: Sequence[int], is_number: Sequence[bool], room: int) -> list[int]:
+def _widths(lines: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*lines, strict=True)]
+
+
+def _line_length(widths: Sequence[int]) -> int:
+    return sum(widths) + 2 * (len(widths) - 1)
+
+
+def _wrapped(headings: Sequence[str]) -> list[list[str]]:
+    """The headings on several lines, broken at hyphens, with the last words on the last line."""
+    from textwrap import wrap
+
+    parts = [wrap(each, HEADING_WIDTH, break_long_words=False) for each in headings]
+    height = max(map(len, parts))
+    filled = [[""] * (height - len(each)) + each for each in parts]
+    return [list(line) for line in zip(*filled, strict=True)]
+
+
+def _fitting(widths: Sequence[int], is_number: Sequence[bool], room: int, shortest: int) -> list[int]:
     """The widths with the widest text column made narrower, one character at a time, until a line fits ``room``."""
     fitting = list(widths)
     texts = [place for place, numbers in enumerate(is_number) if not numbers]
-    while texts and sum(fitting) + 2 * (len(fitting) - 1) > room:
+    while texts and _line_length(fitting) > room:
         widest = max(texts, key=fitting.__getitem__)
-        if fitting[widest] <= SHORTEST_COLUMN:
+        if fitting[widest] <= shortest:
             break
         fitting[widest] -= 1
     return fitting

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
 import click
@@ -39,6 +40,32 @@ async def progress(text: Callable[[float], str]) -> AsyncIterator[None]:
         yield
     finally:
         task.cancel()
+        if has_shown:
+            click.echo(_CLEAR_LINE, nl=False, err=True)
+
+
+@contextmanager
+def progress_of_loop() -> Iterator[Callable[[Callable[[], str]], None]]:
+    """The same for a loop that prints its results: it calls what the block gets, with the text, as often as it likes.
+
+    Nothing is shown where the results go to the terminal too.
+    """
+    if sys.stdout.isatty() or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    next_s = time.monotonic() + FIRST_SECONDS
+    has_shown = False
+
+    def show(text: Callable[[], str]) -> None:
+        nonlocal next_s, has_shown
+        now_s = time.monotonic()
+        if now_s >= next_s:
+            next_s, has_shown = now_s + EVERY_SECONDS, True
+            click.echo(f"{_CLEAR_LINE}{text()}", nl=False, err=True)
+
+    try:
+        yield show
+    finally:
         if has_shown:
             click.echo(_CLEAR_LINE, nl=False, err=True)
 

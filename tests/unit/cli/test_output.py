@@ -62,7 +62,23 @@ def test_the_widest_text_columns_are_shortened_until_a_table_fits(room: int) -> 
 
 def test_columns_are_not_shortened_beyond_recognition() -> None:
     lines = table(WIDE, list(WIDE[0]), room=10).splitlines()
-    assert lines[1] == "orders-orde…          7  broker-1.ex…"
+    assert lines[1] == "orders…          7  broker…"
+
+
+def test_headings_are_wrapped_where_a_table_does_not_fit_otherwise() -> None:
+    row = {
+        "group": "workers",
+        "current_offset": 30,
+        "log_end_offset": 50,
+        "consumer_id": "millbeck-cli-8f2c",
+        "lag": 20,
+    }
+    assert table([row], list(row), room=45).splitlines() == [
+        "         CURRENT-  LOG-END-  CONSUMER-",
+        "GROUP      OFFSET    OFFSET  ID           LAG",
+        "workers        30        50  millbeck-c…   20",
+    ]
+    assert table([row], list(row), room=80).count("\n") == 1
 
 
 def test_a_table_that_is_not_shown_on_a_terminal_is_whole(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 
 import pytest
 
 from millbeck.cli import progress as module
-from millbeck.cli.progress import progress, progress_text
+from millbeck.cli.progress import progress, progress_of_loop, progress_text
 
 
 def show(seconds: float) -> None:
@@ -46,6 +47,29 @@ def test_what_is_quick_shows_nothing(capsys: pytest.CaptureFixture[str], monkeyp
 @pytest.mark.usefixtures("quick")
 def test_without_a_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     show(0.05)
+    assert capsys.readouterr().err == ""
+
+
+def loop(seconds: float) -> None:
+    began_s = time.monotonic()
+    with progress_of_loop() as show:
+        while time.monotonic() < began_s + seconds:
+            show(lambda: "busy")
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_loop_shows_it_while_its_results_go_elsewhere(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    loop(0.01)
+    assert capsys.readouterr().err == ""
+    loop(0.1)
+    printed = capsys.readouterr().err
+    assert 2 <= printed.count("\r\x1b[Kbusy") <= 10
+    assert printed.endswith("\r\x1b[K")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    loop(0.05)
     assert capsys.readouterr().err == ""
 
 

@@ -112,6 +112,7 @@ def _decoder(offsets: bool, cluster_metadata: bool) -> Decoder:
 
 def _dump(path: str, depth: DumpOptions, output: str) -> int:
     """Print a file; returns the number of problems found."""
+    from millbeck.cli.progress import progress_of_loop
     from millbeck.cli.records.log_files import PROBLEM, base_offset_of, read_entries
 
     entries = read_entries(path, depth)
@@ -119,13 +120,22 @@ def _dump(path: str, depth: DumpOptions, output: str) -> int:
         click.echo(f"Dumping {path}")
         if path.endswith(".log"):
             click.echo(f"Log starting offset: {base_offset_of(path)}")
-    problem_count = 0
-    for entry in entries:
-        problem_count += entry.kind == PROBLEM
-        if output == "json":
-            click.echo(json.dumps({"file": path, "entry": entry.kind, **entry.fields}, ensure_ascii=False))
-        else:
-            click.echo(text_of(entry))
+    problem_count, position = 0, 0
+    size_bytes = os.path.getsize(path)
+
+    def how_far() -> str:
+        return f"{path}: {position / 1e6:.0f} of {size_bytes / 1e6:.0f} MB"
+
+    with progress_of_loop() as show:
+        for entry in entries:
+            problem_count += entry.kind == PROBLEM
+            if output == "json":
+                click.echo(json.dumps({"file": path, "entry": entry.kind, **entry.fields}, ensure_ascii=False))
+            else:
+                click.echo(text_of(entry))
+            if isinstance(place := entry.fields.get("position"), int):
+                position = place
+            show(how_far)
     return problem_count
 
 
