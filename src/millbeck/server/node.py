@@ -24,6 +24,7 @@ from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.features import METADATA_VERSION, release_name
 from millbeck.metadata.image import MetadataImage
 from millbeck.security.authorizer import AllowAll, Authorizer, GuardedAuthorizer
+from millbeck.security.principal_builder import GuardedPrincipalBuilder
 from millbeck.security.standard_authorizer import StandardAuthorizer
 from millbeck.server.audit.node_audit import connect_audit, make_audit
 from millbeck.server.broker import Broker
@@ -101,6 +102,16 @@ def make_authorizer(config: NodeConfig) -> Authorizer:
     return StandardAuthorizer(config.super_users, allow_everyone_if_no_acl_found=options.allow_everyone_if_no_acl_found)
 
 
+def make_principal_builder(broker: Broker, listener: str) -> GuardedPrincipalBuilder | None:
+    """The principal builder of a listener's clients; None for Kafka's default. Raises `InvalidConfig`."""
+    named = broker.config.principal_builder(listener)
+    if named is None:
+        return None
+    setting, name = named
+    builder = load_seam("millbeck.principal_builder", setting, name, broker.config.texts, method="build")
+    return GuardedPrincipalBuilder(builder, partial(broker.seam_failed, setting))
+
+
 class Node:
     """A node; call `start`, then `stop`. ``failed`` is set when the node cannot continue."""
 
@@ -141,6 +152,7 @@ class Node:
             turn=self.broker.turn,
             now=environment.clock.monotonic,
             checks_views=self.settings.checks_views,
+            principals=partial(make_principal_builder, self.broker),
         )
         self.authentication_work: AuthenticationWork | None = None
         authorizer = self.broker.authorizer

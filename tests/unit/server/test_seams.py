@@ -12,10 +12,20 @@ import pytest
 from millbeck.controller.policies import TopicRequest
 from millbeck.controller.topic_bounds import TopicBounds
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import InvalidConfig, PolicyViolation, SecurityDisabled, TopicAuthorizationFailed
+from millbeck.kernel.errors import (
+    InvalidConfig,
+    PolicyViolation,
+    SaslAuthenticationFailed,
+    SecurityDisabled,
+    TopicAuthorizationFailed,
+)
+from millbeck.security.principal import NoPrincipal, Principal
+from millbeck.security.principal_builder import ClientIdentity, GuardedPrincipalBuilder
+from millbeck.security.sasl.plain import PlainClient
 from millbeck.server.seams import load_seam
 from millbeck.simulation.environment.loop import SimulationStuck
 from millbeck.wire.messages.acls import DescribeAclsRequest
+from millbeck.wire.messages.authentication import SaslAuthenticateRequest, SaslHandshakeRequest
 from millbeck.wire.messages.configs import (
     AlterableConfig,
     AlterConfigsRequest,
@@ -24,6 +34,7 @@ from millbeck.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
 )
+from millbeck.wire.messages.metadata import MetadataRequest
 from millbeck.wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
 from tests.unit.server.harness.scraping import samples
@@ -43,7 +54,7 @@ def sample(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def in_node(scenario: Any, **settings: str) -> None:
     house = BrokerHarness()
-    house.settings |= {name.replace("_", "."): value for name, value in settings.items()}
+    house.settings |= {name if "." in name else name.replace("_", "."): value for name, value in settings.items()}
     house.run(scenario)
 
 
@@ -169,7 +180,124 @@ def test_a_selector_of_the_deployment_is_found() -> None:
     in_node(scenario, replica_selector_class="SampleNearest")
 
 
-@pytest.mark.parametrize("name", ["authorizer.class.name", "replica.selector.class", "create.topic.policy.class.name"])
+# principals
+
+LOGINS = {
+    "listeners": "PLAINTEXT://:9092,SASL_PLAINTEXT://:9094",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        + " ".join(f'user_{name}="secret"' for name in ("alice", "swap", "broken", "stranger"))
+        + ";"
+    ),
+    "connections.max.reauth.ms": "5000",
+    "principal.builder.class": "SamplePrincipals",
+}
+
+
+async def by_plain(environment: Environment, user: str) -> tuple[Client, int]:
+    _, client = await environment.network.connect(Client, host="n1", port=9094)
+    assert isinstance(client, Client)
+    return client, await log_in(client, user)
+
+
+async def log_in(client: Client, user: str) -> int:
+    assert (await client.ask(SaslHandshakeRequest("PLAIN"), 1)).error_code == 0
+    answer = await client.ask(SaslAuthenticateRequest(PlainClient(user, "secret").begin()), 2)
+    if answer.error_code:
+        assert answer.error_message.endswith("due to invalid credentials with SASL mechanism PLAIN")
+    code: int = answer.error_code
+    return code
+
+
+def principals_of(house: BrokerHarness, listener: str) -> list[str]:
+    assert house.node is not None
+    return [
+        connection.principal.text
+        for each in house.node.listeners
+        if each.address.name == listener
+        for connection in each.connections.values()
+    ]
+
+
+@pytest.mark.usefixtures("sample")
+def test_a_builder_names_clients() -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert (await client.ask(MetadataRequest(None), 12)).brokers
+        assert principals_of(house, "PLAINTEXT") == ["Team:PLAINTEXT/ANONYMOUS"]
+        alice, code = await by_plain(environment, "alice")
+        assert (code, principals_of(house, "SASL_PLAINTEXT")) == (0, ["Team:SASL_PLAINTEXT/PLAIN/alice"])
+        assert await log_in(alice, "alice") == 0, "the same principal again"
+        assert (await alice.ask(MetadataRequest(None), 12)).brokers
+
+    in_node(scenario, **LOGINS)
+
+
+@pytest.mark.usefixtures("sample")
+def test_where_a_builder_gives_nobody_the_client_is_refused() -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        for user in ("broken", "stranger"):
+            refused, code = await by_plain(environment, user)
+            assert code == SaslAuthenticationFailed.code
+            with pytest.raises(ConnectionError):
+                await refused.ask(MetadataRequest(None), 12)
+        assert house.node is not None
+        failures = samples(house.node)['millbeck_seam_failures_total{setting="principal.builder.class"}']
+        assert failures == 1, "a refusal is no failure"
+        swapped, code = await by_plain(environment, "swap")
+        assert code == 0
+        assert await log_in(swapped, "swap") == SaslAuthenticationFailed.code
+
+    in_node(scenario, **LOGINS)
+
+
+@pytest.mark.usefixtures("sample")
+def test_one_listener_may_have_a_builder() -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        await by_plain(environment, "alice")
+        assert principals_of(house, "PLAINTEXT") == ["User:ANONYMOUS"]
+        assert principals_of(house, "SASL_PLAINTEXT") == ["Team:SASL_PLAINTEXT/PLAIN/alice"]
+
+    in_node(
+        scenario,
+        **{name: text for name, text in LOGINS.items() if name != "principal.builder.class"},
+        **{"listener.name.sasl_plaintext.principal.builder.class": "SamplePrincipals"},
+    )
+
+
+@pytest.mark.usefixtures("sample")
+def test_a_client_of_a_token_stays_one() -> None:
+    builder = load_seam("millbeck.principal_builder", "principal.builder.class", "SamplePrincipals", {}, method="build")
+    failures: list[Exception] = []
+    guarded = GuardedPrincipalBuilder(builder, failures.append)
+    identity = ClientIdentity(principal=Principal("User", "a", is_token=True), listener="L", host="h", login="id")
+    assert guarded.build(identity) == Principal("Team", "L/a", is_token=True)
+    assert failures == []
+
+
+@pytest.mark.parametrize("built", [None, "User:alice", Principal("User", ""), Principal("", "alice")])
+def test_what_is_no_principal_is_a_failure(built: Any) -> None:
+    class Builder:
+        def build(self, identity: ClientIdentity) -> Any:
+            return built
+
+    failures: list[Exception] = []
+    with pytest.raises(NoPrincipal):
+        GuardedPrincipalBuilder(Builder(), failures.append).build(
+            ClientIdentity(principal=Principal("User", "a"), listener="L", host="h")
+        )
+    assert len(failures) == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "authorizer.class.name",
+        "replica.selector.class",
+        "create.topic.policy.class.name",
+        "listener.name.plaintext.principal.builder.class",
+    ],
+)
 def test_a_node_does_not_start_without_what_its_file_names(name: str) -> None:
     house = BrokerHarness()
     house.settings[name] = "com.example.Missing"

@@ -181,6 +181,11 @@ class Authentication:
             self.state = AuthenticationState.FAILED
         return effect
 
+    def refused(self, header: RequestHeader | None, reason: str) -> Fail:
+        """Fail an authentication that is complete: the client has no principal here, or another one than before."""
+        self.state = AuthenticationState.FAILED
+        return self._invalid(header, reason)
+
     def _receive(self, frame: bytes, now_ms: int, wall_ms: int) -> Effect:
         match self.state:
             case AuthenticationState.INITIAL | AuthenticationState.HANDSHAKE:
@@ -290,11 +295,14 @@ class Authentication:
         except AuthenticationFailed as error:
             return self._failed(header, str(error), error.reason)
         except InvalidToken as error:
-            text = (
-                f"Authentication failed during {'authentication' if self._renewed is None else 're-authentication'} "
-                f"due to invalid credentials with SASL mechanism {self._mechanism}"
-            )
-            return self._failed(header, text, f"{text}: {error}")
+            return self._invalid(header, str(error))
+
+    def _invalid(self, header: RequestHeader | None, reason: str) -> Fail:
+        text = (
+            f"Authentication failed during {'authentication' if self._renewed is None else 're-authentication'} "
+            f"due to invalid credentials with SASL mechanism {self._mechanism}"
+        )
+        return self._failed(header, text, f"{text}: {reason}")
 
     def _complete(self, completed: Completed, now_ms: int, wall_ms: int) -> Session:
         before = None if self._renewed is None else self._renewed.principal

@@ -46,15 +46,16 @@ LISTENER_PREFIX: Final = re.compile(r"listener\.name\.(?P<listener>[^.]+)\.(?P<r
 _MECHANISM: Final = re.compile(r"[a-z0-9-]+\.(?=sasl\.|connections\.max\.reauth\.ms)")
 """Mechanism prefix: some SASL options are set for one mechanism of one listener."""
 _PER_LISTENER_SECTIONS: Final = (SslOptions, SaslOptions, KerberosOptions, OauthServerOptions, OauthClientOptions)
-_OF_SOCKETS: Final[tuple[Option[Any], ...]] = (
+_OTHERS_PER_LISTENER: Final[tuple[Option[Any], ...]] = (
     SocketOptions.allowed_networks,
     SocketOptions.connections_max_reauth_ms,
     SocketOptions.max_connections,
+    SecurityOptions.principal_builder_class,
 )
 _PER_LISTENER: Final = {
     declared.name: declared
     for declared in (
-        *_OF_SOCKETS,
+        *_OTHERS_PER_LISTENER,
         *(declared for section in _PER_LISTENER_SECTIONS for declared in section.options),
     )
 }

@@ -13,13 +13,15 @@ from millbeck.kernel.config_providers import has_variable
 from millbeck.kernel.errors import InvalidConfig, InvalidRequest
 from millbeck.kernel.options import ConfigLayers, Update, resolve_value
 from millbeck.metadata.image import ConfigResource, ResourceType
+from millbeck.security.kerberos_names import KerberosNames
 from millbeck.security.sasl.jaas import parse_jaas
 from millbeck.security.tls.principal_mapping import PrincipalMapping
 from millbeck.server.config import BROKER_OPTIONS, GROUP_OPTIONS, SslOptions
 from millbeck.server.config.broker_options import without_listener
 from millbeck.server.config.consistency import check_consistent
 from millbeck.server.config.refused import check_available, check_tls_available
-from millbeck.server.config.sections.sasl import SaslOptions
+from millbeck.server.config.sections.sasl import KerberosOptions, SaslOptions
+from millbeck.server.config.sections.security import SecurityOptions
 from millbeck.storage.config import LogConfig, check_log_config
 
 _AT_START: Final = ("listeners", "listener.security.protocol.map")
@@ -75,13 +77,15 @@ def _check_broker(options: Mapping[str, str]) -> None:
             raise InvalidConfig(
                 f"{name}: variables of config providers are replaced in properties files only, not in dynamic configs"
             )
-        if name in _AT_START:
+        base = without_listener(name)
+        if name in _AT_START or base == SecurityOptions.principal_builder_class.name:
             raise InvalidConfig(
                 f"{name} cannot be changed dynamically: change it in the properties file and restart the node"
             )
-        base = without_listener(name)
         if base == SaslOptions.jaas_config.name:
             parse_jaas(options[name], name)
+        if base == KerberosOptions.principal_to_local_rules.name:
+            KerberosNames(KerberosOptions.principal_to_local_rules.parse(options[name]), "", name)
         if base not in _TLS_NAMES:
             continue
         if base == SslOptions.ssl_principal_mapping_rules.name:

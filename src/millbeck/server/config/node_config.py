@@ -43,7 +43,13 @@ from millbeck.server.config.sections.node import NodeOptions
 from millbeck.server.config.sections.quotas import QuotaOptions
 from millbeck.server.config.sections.replication import ReplicationOptions, ReplicationThrottleOptions
 from millbeck.server.config.sections.sasl import SaslOptions
-from millbeck.server.config.sections.security import AuthorizerOptions, DelegationTokenOptions, RevocationOptions
+from millbeck.server.config.sections.security import (
+    DEFAULT_PRINCIPAL_BUILDER,
+    AuthorizerOptions,
+    DelegationTokenOptions,
+    RevocationOptions,
+    SecurityOptions,
+)
 from millbeck.server.config.sections.share_groups import ShareCoordinatorOptions
 from millbeck.server.config.sections.sockets import SocketOptions
 from millbeck.server.config.sections.tls import SslOptions, TlsReloadOptions
@@ -176,6 +182,15 @@ class NodeConfig:
             return None
         wanted = SocketOptions.resolve(ConfigLayers(static={name: text})).allowed_networks
         return Networks(wanted) if wanted else None
+
+    def principal_builder(self, listener: str) -> tuple[str, str] | None:
+        """The setting that names a listener's principal builder, and the name; None for Kafka's default."""
+        plain = SecurityOptions.principal_builder_class.name
+        for setting in (listener_key(listener, plain), plain):
+            if setting in self.texts:
+                name = self.texts[setting].strip()
+                return None if name in ("", DEFAULT_PRINCIPAL_BUILDER) else (setting, name)
+        return None
 
     def connections_max(self, listener: str) -> int | None:
         """The maximum number of connections of one listener; None if only that of all listeners counts."""

@@ -18,9 +18,6 @@ from millbeck.kernel.units import INT_MAX
 from millbeck.security.tls.cipher_suites import TLS_1_2
 from millbeck.server.config.broker_options import BROKER_OPTIONS, LISTENER_PREFIX
 from millbeck.server.config.removed import check_not_removed
-from millbeck.server.config.sections.security import (
-    DEFAULT_PRINCIPAL_BUILDER,
-)
 from millbeck.storage.config import TOPIC_OPTIONS
 
 
@@ -35,9 +32,6 @@ def _is_unset(value: object) -> bool:
 
 _TIERED: Final = UnsupportedSetting(_is_unset, "tiered storage is not available in this release: use false")
 REFUSED: Final = {
-    "principal.builder.class": UnsupportedSetting(
-        lambda value: value == DEFAULT_PRINCIPAL_BUILDER, "only the default is available in this release: remove it"
-    ),
     "client.quota.callback.class": UnsupportedSetting(
         _is_unset, "callbacks are not available in this release: remove it"
     ),

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from millbeck.kernel.environment import ConnectionStream, FileSlice, Part
 from millbeck.kernel.tls import TlsFailed
 from millbeck.security.principal import ANONYMOUS, NoPrincipal, Principal
+from millbeck.security.principal_builder import ClientIdentity
 from millbeck.server.network.receive import SMALLEST_FRAME_BYTES, FrameReader, FrameTooLarge
 from millbeck.server.network.request_metrics import AuthenticationStatistics, RequestTimes
 
@@ -221,7 +222,10 @@ class Connection:
             log.warning("connection from %s:%s refused: %s", self.peer_host, self.peer_port, refusal)
             self._is_closing = True
             self._transport.abort()
-        elif not self.listener.is_open:
+            return
+        if self.listener.principals is not None and self.listener.tls is None and self.listener.authentication is None:
+            self._identify(ANONYMOUS, None)
+        if not self._is_closing and not self.listener.is_open:
             # Held as well: a transport that has begun to read may deliver once more.
             self._is_held = True
             self._pause()
@@ -237,13 +241,43 @@ class Connection:
         if self.listener.authentication is not None:
             return
         try:
-            self.principal = tls.principal_of(certificate)
+            named = tls.principal_of(certificate)
         except NoPrincipal as error:
             tls.login_failed(self.peer_host, str(error))
             self.close(str(error))
             return
-        if certificate is not None:
+        self._identify(named, certificate)
+        if certificate is not None and not self._is_closing:
             tls.logged_in(self.principal, self.peer_host)
+
+    def _identify(self, named: Principal, certificate: bytes | None) -> None:
+        """Set the principal of a client that does not log in; closes the connection if it has none."""
+        try:
+            self.principal = self.principal_for(named, certificate=certificate)
+        except NoPrincipal as error:
+            if self.listener.tls is not None:
+                self.listener.tls.login_failed(self.peer_host, str(error))
+            self.close(str(error))
+
+    def principal_for(
+        self, named: Principal, *, mechanism: str = "", login: str = "", certificate: bytes | None = None
+    ) -> Principal:
+        """The principal of a client, by the listener's builder if it has one. Raises `NoPrincipal`."""
+        builder = self.listener.principals
+        if builder is None:
+            return named
+        if certificate is None and self.listener.tls is not None and self._transport is not None:
+            certificate = self._transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        return builder.build(
+            ClientIdentity(
+                principal=named,
+                listener=self.listener.address.name,
+                host=self.peer_host,
+                mechanism=mechanism,
+                login=login,
+                certificate=certificate,
+            )
+        )
 
     def begin(self) -> None:
         """Start handling requests, including those that arrived before the listener was open."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from millbeck.kernel.environment import SYSTEM_BUFFERS, BoundListener, Network, SocketBuffers
 from millbeck.kernel.event_batch import EventBatch
 from millbeck.security.hosts import Networks
+from millbeck.security.principal_builder import GuardedPrincipalBuilder
 from millbeck.server.config.addresses import ListenerAddress
 from millbeck.server.network.connection import Connection, ListenerAuthentication, Requests
 from millbeck.server.network.connection_protocol import ConnectionProtocol
@@ -98,6 +99,8 @@ class Listener:
         self.memory = context.memory
         self.replies = context.replies
         self.is_open = False
+        self.principals: GuardedPrincipalBuilder | None = None
+        """The principal builder of this listener's clients; None for Kafka's default."""
         self.allowed_networks: Networks | None = None
         """The networks from which clients may connect; None means any."""
         self.address_rates: ConnectionRates | None = None

@@ -15,6 +15,7 @@ from typing import Final
 from millbeck.kernel.environment import Network, SocketBuffers
 from millbeck.kernel.event_batch import EventBatch
 from millbeck.metadata.image import Endpoint
+from millbeck.security.principal_builder import GuardedPrincipalBuilder
 from millbeck.server.config import NodeConfig, parse_ip_overrides
 from millbeck.server.config.addresses import WILDCARD_HOSTS, ListenerAddress
 from millbeck.server.network.connection import ListenerAuthentication, Requests
@@ -59,8 +60,11 @@ class Listeners:
         turn: EventBatch,
         now: Callable[[], float],
         checks_views: bool,
+        principals: Callable[[str], GuardedPrincipalBuilder | None] = lambda listener: None,
     ) -> None:
+        """``principals`` makes the principal builder of a listener; it may raise `InvalidConfig`."""
         self._config = config
+        self._principals = principals
         self._network = network
         self._turn = turn
         self._now = now
@@ -103,6 +107,7 @@ class Listeners:
                 )
                 listener.advertised = advertised.get(address.name)
                 listener.served = group.served
+                listener.principals = self._principals(address.name)
                 listener.is_controllers = group.is_controllers
                 listener.is_reserved = group.is_controllers or self._is_between_brokers(address.name)
                 self.listeners.append(listener)

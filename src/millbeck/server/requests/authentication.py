@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.security.audit.events import AuditKind, event_of
+from millbeck.security.principal import NoPrincipal
 from millbeck.security.sasl.authentication import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
@@ -181,7 +182,12 @@ class ConnectionAuthentication:
         else:
             assert isinstance(effect, Answer)
             if effect.session is not None:
-                self._completed(connection, effect.session)
+                try:
+                    self._completed(connection, effect.session)
+                except NoPrincipal as error:
+                    assert self._running is not None
+                    self._failed(connection, call, self._running.refused(effect.header, str(error)))
+                    return
             if effect.header is None:
                 call.complete((_LENGTH.pack(len(effect.content)), effect.content))
             else:
@@ -199,16 +205,20 @@ class ConnectionAuthentication:
             connection.close("an unexpected error during authentication")
 
     def _completed(self, connection: Connection, session: Session) -> None:
+        """Raises `NoPrincipal` if the listener's builder gives none, or another one than before."""
+        principal = connection.principal_for(session.principal, mechanism=session.mechanism, login=session.login)
+        if self._session is not None and principal.text != connection.principal.text:
+            raise NoPrincipal(f"the principal changed from {connection.principal} to {principal}")
         statistics = self._listener.statistics
         if self._session is None:
             statistics.succeeded += 1
         else:
             statistics.reauthentication_succeeded += 1
-        self._audit(connection, AuditKind.LOGIN, session.mechanism, principal=session.principal.text)
+        self._audit(connection, AuditKind.LOGIN, session.mechanism, principal=principal.text)
         self._running = None
         self._session = connection.session = session
         dispatcher = self._listener.dispatcher
-        connection.authenticated(session.principal, dispatcher if session.expires_ms is None else self)
+        connection.authenticated(principal, dispatcher if session.expires_ms is None else self)
         revocation = self._listener.broker.revocation
         if revocation is not None and not revocation.is_valid(self._listener.name, session):
             # Deleted between the client's first message and its last one.

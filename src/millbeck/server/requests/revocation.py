@@ -94,7 +94,7 @@ class Revocation:
             audit.record(
                 event_of(
                     AuditKind.DISCONNECTED,
-                    principal=session.principal.text,
+                    principal=connection.principal.text,
                     host=connection.peer_host,
                     listener=connection.listener.address.name,
                     mechanism=session.mechanism,

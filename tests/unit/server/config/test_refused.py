@@ -13,7 +13,6 @@ from millbeck.server.config.refused import REFUSED, REFUSED_WITH_TLS, check_avai
 from millbeck.storage.config import TOPIC_OPTIONS
 
 NOT_AVAILABLE = {
-    "principal.builder.class": "com.example.Builder",
     "client.quota.callback.class": "com.example.Quotas",
     "max.connection.creation.rate": "10",
     "config.providers": "file",
@@ -59,7 +58,7 @@ def test_what_is_not_available_is_refused_by_name(name: str, text: str) -> None:
         check_available({"log.dirs": "/data", name: text})
 
 
-@pytest.mark.parametrize("name", ["max.connection.creation.rate", "principal.builder.class"])
+@pytest.mark.parametrize("name", ["max.connection.creation.rate"])
 def test_what_is_not_available_is_not_so_for_one_listener(name: str) -> None:
     with pytest.raises(InvalidConfig, match=rf"^listener\.name\.outside\.{name}: "):
         check_available({f"listener.name.outside.{name}": NOT_AVAILABLE[name]})

@@ -65,7 +65,8 @@ class SecurityOptions(Section):
         CLASS,
         DEFAULT_PRINCIPAL_BUILDER,
         update=Update.PER_BROKER,
-        doc="The class that builds the principal of a connection. Only the built-in default is available.",
+        doc="The plugin that makes the principal of a client: Kafka's default, or the name of an entry point in the "
+        "group millbeck.principal_builder. May be set per listener. Read at start; a dynamic change is refused.",
     )
     security_providers = option(
         "security.providers",
