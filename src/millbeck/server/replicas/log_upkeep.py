@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 REMOVALS_PER_JOB: Final = 100
 SCRUB_PAUSE_SECONDS: Final = 1.0
+FIRST_SCRUB_SECONDS_MAX: Final = 3600.0
+"""The first scrub is no later than this after the start: a node that is restarted every day is scrubbed too."""
+PAUSE_SECONDS_MAX: Final = 86_400.0 * 365
 STOP_POLL_SECONDS: Final = 0.01
 
 log = logging.getLogger(__name__)
@@ -59,16 +62,26 @@ class LogUpkeep:
         self._every(options.log_flush_scheduler_interval_ms, self._flush_due)
         self._every(options.log_flush_offset_checkpoint_interval_ms, self._checkpoint)
         self._every(options.replica_high_watermark_checkpoint_interval_ms, self._checkpoint_high_watermarks)
-        self._every(options.log_scrub_interval_ms, self._scrub)
+        self._every(options.log_scrub_interval_ms, self._scrub, first_seconds_max=FIRST_SCRUB_SECONDS_MAX)
 
-    def _every(self, interval_ms: int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def _every(
+        self,
+        interval_ms: int,
+        work: Callable[[], Coroutine[Any, Any, None]],
+        first_seconds_max: float = PAUSE_SECONDS_MAX,
+    ) -> None:
         if interval_ms > 0:
-            self._broker.spawn(self._repeat(interval_ms / 1000, work))
-
-    async def _repeat(self, interval_seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        while True:
             # The default of log.flush.scheduler.interval.ms (2^63-1) exceeds what asyncio.sleep can take.
-            await asyncio.sleep(min(interval_seconds, 86_400.0 * 365))
+            interval_seconds = min(interval_ms / 1000, PAUSE_SECONDS_MAX)
+            self._broker.spawn(self._repeat(min(interval_seconds, first_seconds_max), interval_seconds, work))
+
+    async def _repeat(
+        self, first_seconds: float, interval_seconds: float, work: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
+        pause_seconds = first_seconds
+        while True:
+            await asyncio.sleep(pause_seconds)
+            pause_seconds = interval_seconds
             try:
                 await work()
             except (OSError, ApiError) as error:
@@ -78,7 +91,9 @@ class LogUpkeep:
 
     async def _each(self, work: str, visit: Callable[[Partition], Coroutine[Any, Any, None]]) -> None:
         """Visit all partitions; an error of one does not stop the others. ``work`` names the visit in the log."""
+        turns = TimeSlices(self._broker.environment.clock)
         for partition in self._broker.topics.all_partitions():
+            await turns.yield_to_loop()
             try:
                 await visit(partition)
             except (OSError, ApiError) as error:
@@ -141,10 +156,8 @@ class LogUpkeep:
 
     async def _checkpoint(self) -> None:
         """Flush recent appends, then write the recovery point checkpoints."""
-        turns = TimeSlices(self._broker.environment.clock)
 
         async def flush(partition: Partition) -> None:
-            await turns.yield_to_loop()
             if partition.log.end_offset > partition.log.flushed_offset and not partition.log.is_offline:
                 await self.flush(partition)
 

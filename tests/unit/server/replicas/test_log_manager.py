@@ -14,6 +14,7 @@ from millbeck.kernel.ids import TopicPartition
 from millbeck.replication.partition import Partition
 from millbeck.server.loop import tasks
 from millbeck.server.replicas.log_manager import LogManager
+from millbeck.server.replicas.log_upkeep import FIRST_SCRUB_SECONDS_MAX
 from millbeck.simulation.environment.disk_faults import DiskCall
 from millbeck.simulation.environment.files import SimFiles
 from millbeck.simulation.environment.inode import Inode
@@ -336,6 +337,21 @@ def test_a_scrub_that_finds_damage_takes_only_that_partition_offline() -> None:
         assert await produce(client, b"still", index=1) == 1
 
     in_house(scenario, log_scrub_interval_ms=str(SCRUB_SECONDS * 1000))
+
+
+def test_the_first_scrub_does_not_wait_for_a_day() -> None:
+    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+        await create(client)
+        await produce(client, b"x" * 1000)
+        await asyncio.sleep(120)
+        log = partition_of(house).log
+        damage(house, "/data/t-0/00000000000000000000.log", 500)
+        await asyncio.sleep(FIRST_SCRUB_SECONDS_MAX - 240)
+        assert not log.is_offline
+        await asyncio.sleep(240)
+        assert log.is_offline
+
+    BrokerHarness().run(scenario, limit_s=10_000)
 
 
 def test_a_scrub_that_cannot_read_one_log_goes_on_with_the_next() -> None:

@@ -78,8 +78,8 @@ class LogUpkeepOptions(Section):
         LONG,
         DAY_MS,
         valid=at_least(0),
-        doc="The interval between scrubs, which read all logs at a few megabytes per second to detect corruption; 0 "
-        "disables them. Not in Kafka.",
+        doc="The interval between scrubs, which read all logs at a few megabytes per second to detect corruption; the "
+        "first is at most an hour after the start. 0 disables them. Not in Kafka.",
     )
     open_files_max = option(
         "log.open.files.max",
