@@ -69,7 +69,7 @@ class Broker(ReplicationContext, TransactionContext, ShareContext):
     groups: GroupDriver
     transactions: TransactionDriver
     shares: SharePartitionManager
-    keeper: ShareStateInitializer
+    state_initializer: ShareStateInitializer
     producer_ids: ProducerIds
     logs: LogManager
     cleaner: Cleaner

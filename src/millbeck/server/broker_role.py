@@ -82,12 +82,12 @@ class BrokerRole:
         broker.cleaner = Cleaner(broker)
         broker.internal_topics = internal_topics(config)
         broker.shares = SharePartitionManager(broker)
-        broker.keeper = ShareStateInitializer(broker, broker.shares.persister)
+        broker.state_initializer = ShareStateInitializer(broker, broker.shares.persister)
         broker.share_state = ShareStateDriver(broker)
         broker.groups = GroupDriver(
             broker,
             share=lambda registry, timers, topics: ShareGroups(
-                registry, timers, config.share_groups, topics, broker.keeper, broker.shares.membership
+                registry, timers, config.share_groups, topics, broker.state_initializer, broker.shares.membership
             ),
         )
         broker.producer_ids = ProducerIds(

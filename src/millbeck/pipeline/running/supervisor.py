@@ -41,14 +41,14 @@ class Supervisor:
         """Fork and supervise children. Returns None in a child, which continues with the work; in the supervisor it
         returns the final exit status."""
         previous = {number: signal.signal(number, self._signalled) for number in _SIGNALS}
-        keeper = os.getpid()
+        supervisor_id = os.getpid()
         while True:
             began = time.monotonic()
             before = self._progress()
             _flush()
             self._child = os.fork()
             if self._child == 0:
-                _become_child(keeper, previous)
+                _become_child(supervisor_id, previous)
                 if self._stops.is_set():
                     # The signal arrived between the fork and the child's own signal handlers.
                     sys.exit(LOST)
@@ -106,11 +106,11 @@ class Supervisor:
                 os.kill(self._child, number)
 
 
-def _become_child(keeper: int, handlers: dict[signal.Signals, Any]) -> None:
+def _become_child(supervisor_id: int, handlers: dict[signal.Signals, Any]) -> None:
     for number, handler in handlers.items():
         signal.signal(number, handler)
     die_with_parent(signal.SIGTERM)
-    if os.getppid() != keeper:
+    if os.getppid() != supervisor_id:
         # The supervisor died before this process asked to be signalled on its death.
         sys.exit(LOST)
 

@@ -64,7 +64,7 @@ def test_a_state_that_was_set_anew_ends_what_was_before() -> None:
         broker = house.node.broker
         led = broker.shares.known("g", topic_id, 0)
         assert led is not None
-        broker.keeper.begin(
+        broker.state_initializer.begin(
             "g", 99, [type("B", (), {"topic_id": topic_id, "partition": 0, "start_offset": 4})()], lambda _: None
         )
         await asyncio.sleep(0.1)

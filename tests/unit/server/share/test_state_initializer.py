@@ -13,14 +13,14 @@ def test_each_share_partition_has_its_outcome() -> None:
     async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
         _, topic_id = await begin(house, client, environment)
         assert house.node is not None
-        keeper = house.node.broker.keeper
+        state_initializer = house.node.broker.state_initializer
         outcomes: list[dict[tuple[bytes, int], ApiError | None]] = []
-        keeper.begin("h", 5, [PartitionStart(topic_id, 0, 1), PartitionStart(topic_id, 1, 2)], outcomes.append)
+        state_initializer.begin("h", 5, [PartitionStart(topic_id, 0, 1), PartitionStart(topic_id, 1, 2)], outcomes.append)
         await asyncio.sleep(0.1)
-        keeper.begin("h", 4, [PartitionStart(topic_id, 0, 1)], outcomes.append)
-        keeper.delete("h", [(topic_id, 0), (topic_id, 7)], outcomes.append)
+        state_initializer.begin("h", 4, [PartitionStart(topic_id, 0, 1)], outcomes.append)
+        state_initializer.delete("h", [(topic_id, 0), (topic_id, 7)], outcomes.append)
         kept: list[dict[str, ApiError]] = []
-        keeper.before_deletion(["g", "h"], kept.append)
+        state_initializer.before_deletion(["g", "h"], kept.append)
         await asyncio.sleep(0.1)
         assert outcomes[0] == {(topic_id, 0): None, (topic_id, 1): None}
         assert isinstance(outcomes[1][topic_id, 0], FencedStateEpoch)

@@ -55,14 +55,14 @@ class ShareGroups:
         timers: Timers[GroupRecord],
         options: ShareProtocolOptions,
         topics: Topics,
-        keeper: StateInitializer,
+        initializer: StateInitializer,
         settings: Mapping[str, MembershipSettings],
     ) -> None:
         self._groups: TimelineDict[str, ShareGroup] = TimelineDict(registry)
         self._options = options
         self._isolation = timers.isolation
         self._topics = topics
-        self._membership = ShareGroupMembership(self._groups, timers, options, topics, keeper, settings)
+        self._membership = ShareGroupMembership(self._groups, timers, options, topics, initializer, settings)
 
     def __contains__(self, group_id: str) -> bool:
         return group_id in self._groups

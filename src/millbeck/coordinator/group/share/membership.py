@@ -50,7 +50,7 @@ class ShareGroupMembership:
         timers: Timers[GroupRecord],
         options: ShareProtocolOptions,
         topics: Topics,
-        keeper: StateInitializer,
+        initializer: StateInitializer,
         settings: Mapping[str, MembershipSettings],
     ) -> None:
         """``settings`` holds the dynamic configurations, by group id."""
@@ -58,7 +58,7 @@ class ShareGroupMembership:
         self._timers = timers
         self._options = options
         self._topics = topics
-        self._keeper = keeper
+        self._initializer = initializer
         self._settings = settings
         self._seen_versions: dict[str, int] = {}
         self._asked_ms: dict[str, int] = {}
@@ -193,7 +193,7 @@ class ShareGroupMembership:
         self._asked_ms[group.group_id] = now_ms
 
         def ask(_: int) -> None:
-            self._keeper.initialize(group.group_id, group.epoch, beginnings)
+            self._initializer.initialize(group.group_id, group.epoch, beginnings)
 
         return Result(records=draft.records, response=response, on_committed=ask)
 

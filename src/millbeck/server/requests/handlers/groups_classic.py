@@ -242,7 +242,7 @@ def _ask_deletion(call: Call, group_ids: list[str], gather: ResultCollector[list
         )
         call.broker.groups.write(group_ids[0], lambda shard: shard.delete_groups(gone), answer)
 
-    call.broker.keeper.before_deletion(group_ids, delete)
+    call.broker.state_initializer.before_deletion(group_ids, delete)
 
 
 def _ask_of(

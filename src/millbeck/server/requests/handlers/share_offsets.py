@@ -235,7 +235,7 @@ async def handle_alter_share_group_offsets(
             lambda reply: broker.groups.write(group_id, lambda shard: shard.set_share_starts(group_id, starts), reply)
         )
         outcomes = await _outcomes(
-            lambda finish: broker.keeper.begin(group_id, beginning.state_epoch, beginning.beginnings, finish)
+            lambda finish: broker.state_initializer.begin(group_id, beginning.state_epoch, beginning.beginnings, finish)
         )
     response = AlterShareGroupOffsetsResponse()
     for topic in request.topics:
@@ -301,7 +301,7 @@ async def handle_delete_share_group_offsets(
     places: list[Place] = await answer_of(
         lambda reply: broker.groups.write(group_id, lambda shard: shard.share.begin_deletion(group_id, names), reply)
     )
-    outcomes = await _outcomes(lambda finish: broker.keeper.delete(group_id, places, finish))
+    outcomes = await _outcomes(lambda finish: broker.state_initializer.delete(group_id, places, finish))
     failed = {topic_id: error for (topic_id, _), error in outcomes.items() if error is not None}
     gone = [topic_id for topic_id in names if topic_id not in failed]
     is_recorded: bool = await answer_of(
