@@ -36,7 +36,7 @@ def _quiet() -> Any:
 def test_no_field_of_a_request_makes_the_node_stumble(route: Any) -> None:
     tried: list[str] = []
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic = CreateTopicsRequest(topics=[CreatableTopic("t", num_partitions=2, replication_factor=1)])
         await client.ask(topic, 7)
         api = APIS[route.api_key]
@@ -47,12 +47,12 @@ def test_no_field_of_a_request_makes_the_node_stumble(route: Any) -> None:
                 except EncodeError:
                     continue  # null where it may not be
                 tried.append(f"version {version}: {what}")
-                client = await _outcome(house, client, environment, reply)
-                assert house.node is not None
-                assert house.node.broker.unexpected_errors == 0, tried[-1]
-                assert not house.node.failed.done(), tried[-1]
+                client = await _outcome(harness, client, environment, reply)
+                assert harness.node is not None
+                assert harness.node.broker.unexpected_errors == 0, tried[-1]
+                assert not harness.node.failed.done(), tried[-1]
         await asyncio.sleep(60)
-        client = await house.connect(environment)
+        client = await harness.connect(environment)
         assert (await client.ask(ApiVersionsRequest("test", "1"), 3)).error_code == 0
 
     BrokerHarness().run(scenario, limit_s=200_000)
@@ -61,11 +61,11 @@ def test_no_field_of_a_request_makes_the_node_stumble(route: Any) -> None:
     assert tried[0].endswith("nothing")
 
 
-async def _outcome(house: BrokerHarness, client: Client, environment: Environment, reply: Any) -> Client:
+async def _outcome(harness: BrokerHarness, client: Client, environment: Environment, reply: Any) -> Client:
     """Wait a moment for the answer; the connection to go on with."""
     try:
         await asyncio.wait_for(reply, PATIENCE_SECONDS)
     except (ConnectionError, TimeoutError):
         client.close()
-        return await house.connect(environment)
+        return await harness.connect(environment)
     return client

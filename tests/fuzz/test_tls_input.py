@@ -30,7 +30,7 @@ class Server(asyncio.BufferedProtocol):
         self._buffer = memoryview(bytearray(4096))
 
     def connection_made(self, transport: Any) -> None:
-        self.stream = self._environment.network.outlet(transport)
+        self.stream = self._environment.network.connection_stream(transport)
         Server.open += 1
 
     def get_buffer(self, sizehint: int) -> memoryview:

@@ -61,6 +61,9 @@ RIDDLES = [
 ]
 """Names that once stood for a worker's handle, a socket's stream, an ISR's state and the like: none comes back."""
 
+RIDDLE_WORDS = ("burial", "dirt", "errand", "keeper", "mending", "neighbourhood", "outlet", "surroundings", "workplace")
+"""Those that are no word of any longer name either."""
+
 
 HOMONYMS = ("Member", "State", "Progress", "Found", "Entry", "Run", "Write", "Leader", "Limits")
 """Bare names that several classes had with different meanings: at most one class in `src` may have each."""
@@ -100,6 +103,20 @@ def test_no_riddle_is_the_name_of_a_class_or_function(root: Path) -> None:
         for folder in ("src", "tests", "bench", "nemesis", "tools")
         for path in sorted((root / folder).rglob("*.py"))
         for match in declared.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_no_riddle_is_a_word_of_a_name(root: Path) -> None:
+    declared = re.compile(
+        rf"^\s*(?:class|(?:async )?def) (\w*(?:{'|'.join(RIDDLE_WORDS)})\w*)", re.MULTILINE | re.IGNORECASE
+    )
+    found = [
+        f"{path.relative_to(root)} {match[1]}"
+        for folder in ("src", "tests", "bench", "nemesis", "tools")
+        for path in sorted((root / folder).rglob("*.py"))
+        for match in declared.finditer(path.read_text(encoding="utf-8"))
+        if {*re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", match[1]).lower().split("_")} & {*RIDDLE_WORDS}
     ]
     assert not found, "\n".join(found)
 

@@ -149,7 +149,9 @@ class HostNetwork:
             return "localhost"
         return name
 
-    def outlet(self, transport: asyncio.Transport, *, buffers: SocketBuffers = SYSTEM_BUFFERS) -> ConnectionStream:
+    def connection_stream(
+        self, transport: asyncio.Transport, *, buffers: SocketBuffers = SYSTEM_BUFFERS
+    ) -> ConnectionStream:
         if buffers.receive_bytes_max > buffers.receive_bytes:
             with contextlib.suppress(OSError):  # the connection may be closed already
                 transport.get_extra_info("socket").setsockopt(
@@ -230,7 +232,8 @@ def _bind(family: socket.AddressFamily, address: str, port: int) -> socket.socke
 
 def _set_buffers(bound: socket.socket, buffers: SocketBuffers) -> None:
     """Set the buffer sizes that accepted sockets inherit. The maximum TCP window is fixed when a connection is made,
-    by the receive buffer at that time: so it is set to its maximum here, and `HostNetwork.outlet` reduces it.
+    by the receive buffer at that time: so it is set to its maximum here, and `HostNetwork.connection_stream` reduces
+    it.
     """
     if buffers.send_bytes > 0:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffers.send_bytes)

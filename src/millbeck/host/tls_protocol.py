@@ -82,7 +82,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        # asyncio's socket wrapper lacks the send methods, see `HostNetwork.outlet`.
+        # asyncio's socket wrapper lacks the send methods, see `HostNetwork.connection_stream`.
         connected = transport.get_extra_info("socket")._sock
         wire = SocketStream(transport, connected, is_linux=self._is_linux, buffers=self._socket_buffers)
         self._wire = wire

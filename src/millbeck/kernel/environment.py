@@ -349,7 +349,9 @@ class Network(Protocol):
     def host_name(self) -> str:
         """The name by which other hosts can presumably reach this one. It queries the resolver, so call it rarely."""
 
-    def outlet(self, transport: asyncio.Transport, *, buffers: SocketBuffers = SYSTEM_BUFFERS) -> ConnectionStream:
+    def connection_stream(
+        self, transport: asyncio.Transport, *, buffers: SocketBuffers = SYSTEM_BUFFERS
+    ) -> ConnectionStream:
         """The stream for an accepted connection: sendfile on a plain socket; pread and write under TLS and in the
         simulator. ``buffers`` are those of the listener.
         """

@@ -13,7 +13,7 @@ from millbeck.client.admin.quotas import QuotaEntity
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidRequest
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import in_house
+from tests.unit.server.harness.client_requests import run_scenario
 
 ALICE: QuotaEntity = (("user", "alice"),)
 ANY_CLIENT: QuotaEntity = (("client-id", None), ("user", "alice"))
@@ -58,7 +58,7 @@ def test_whose_they_are() -> None:
 
 
 def test_they_are_set_shown_and_removed() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         async with Admin({"bootstrap.servers": "n1:9092"}, environment=environment) as admin:
             changes: dict[QuotaEntity, dict[str, float | None]] = {
                 ALICE: {"producer_byte_rate": 1000.0},
@@ -79,4 +79,4 @@ def test_they_are_set_shown_and_removed() -> None:
             refused = await admin.alter_client_quotas({ALICE: {"nonsense": 1.0}})
             assert isinstance(refused.failed[ALICE], InvalidRequest)
 
-    in_house(scenario)
+    run_scenario(scenario)

@@ -49,9 +49,9 @@ Scenario = Callable[[BrokerHarness, Client, Environment], Coroutine[Any, Any, An
 
 
 def in_node(scenario: Scenario, **settings: str) -> Any:
-    house = BrokerHarness()
-    house.settings |= SETTINGS | {key.replace("_", "."): value for key, value in settings.items()}
-    return house.run(scenario)
+    harness = BrokerHarness()
+    harness.settings |= SETTINGS | {key.replace("_", "."): value for key, value in settings.items()}
+    return harness.run(scenario)
 
 
 async def add_user(client: Client, user: str, password: str, mechanism: str = "SCRAM-SHA-256") -> None:
@@ -80,11 +80,11 @@ async def ask(connection: Connection) -> MetadataResponse:
     return await connection.request(MetadataRequest(topics=[]), MetadataResponse, timeout_s=10)
 
 
-def principals(house: BrokerHarness) -> list[str]:
-    assert house.node is not None
+def principals(harness: BrokerHarness) -> list[str]:
+    assert harness.node is not None
     return [
         connection.principal.text
-        for listener in house.node.listeners
+        for listener in harness.node.listeners
         if listener.address.has_sasl
         for connection in listener.connections.values()
     ]
@@ -92,12 +92,12 @@ def principals(house: BrokerHarness) -> list[str]:
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_requests_are_made_as_the_user(mechanism: str) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         if mechanism != "PLAIN":
             await add_user(client, "alice", "alice-secret", mechanism)
         connection = await connect(environment, mechanism)
         assert (await ask(connection)).brokers
-        assert principals(house) == ["User:alice"]
+        assert principals(harness) == ["User:alice"]
 
     in_node(scenario)
 
@@ -105,7 +105,7 @@ def test_requests_are_made_as_the_user(mechanism: str) -> None:
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
 @pytest.mark.parametrize(("user", "password"), [("alice", "wrong"), ("nobody", "alice-secret")])
 def test_a_refusal_names_the_user_and_the_settings(mechanism: str, user: str, password: str) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await add_user(client, "alice", "alice-secret")
         with pytest.raises(SaslAuthenticationFailed) as caught:
             await connect(environment, mechanism, user, password)
@@ -118,7 +118,7 @@ def test_a_refusal_names_the_user_and_the_settings(mechanism: str, user: str, pa
 
 
 def test_a_mechanism_that_is_not_enabled() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         with pytest.raises(
             UnsupportedSaslMechanism, match=r"does not offer SCRAM-SHA-256: set sasl.mechanism to one of PL"
         ):
@@ -128,7 +128,7 @@ def test_a_mechanism_that_is_not_enabled() -> None:
 
 
 def test_the_wrong_kind_of_port_either_way() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         with pytest.raises(
             IllegalSaslState, match=r"does not use SASL on this port: set security.protocol to PLAINTEXT"
         ):
@@ -148,7 +148,7 @@ def test_a_server_that_does_not_know_the_credential_is_not_trusted(monkeypatch: 
         lambda server, token: replace(genuine(server, token), token=b"v=" + b2a_base64(bytes(32), newline=False)),
     )
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await add_user(client, "alice", "alice-secret")
         with pytest.raises(SaslAuthenticationFailed, match="is not trusted: the server does not know this user"):
             await connect(environment, "SCRAM-SHA-256")
@@ -157,7 +157,7 @@ def test_a_server_that_does_not_know_the_credential_is_not_trusted(monkeypatch: 
 
 
 def test_passwords_are_hashed_once_for_many_connections() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await add_user(client, "alice", "alice-secret")
         hashed: list[str] = []
         credentials = password_credentials(environment, "SCRAM-SHA-256", "alice", "alice-secret", settings=SETTING)
@@ -180,7 +180,7 @@ def test_passwords_are_hashed_once_for_many_connections() -> None:
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
 def test_a_session_is_renewed_before_it_ends_while_requests_go_on(mechanism: str) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await add_user(client, "alice", "alice-secret")
         connection = await connect(environment, mechanism, in_flight_max=5)
         answered = 0
@@ -214,7 +214,7 @@ def test_a_session_is_renewed_before_it_ends_while_requests_go_on(mechanism: str
         assert acknowledged == submitted > 1000
         (statistics,) = [
             listener.authentication.statistics
-            for listener in house.node.listeners  # type: ignore[union-attr]
+            for listener in harness.node.listeners  # type: ignore[union-attr]
             if isinstance(listener.authentication, SaslListener) and listener.address.port == SASL_PORT
         ]
         assert statistics.reauthentication_succeeded >= 8
@@ -224,7 +224,7 @@ def test_a_session_is_renewed_before_it_ends_while_requests_go_on(mechanism: str
 
 
 def test_an_idle_connection_is_renewed_too() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         connection = await connect(environment)
         await asyncio.sleep(30)
         assert (await ask(connection)).brokers
@@ -233,7 +233,7 @@ def test_an_idle_connection_is_renewed_too() -> None:
 
 
 def test_a_password_that_changed_ends_the_connection_at_its_renewal() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await add_user(client, "alice", "alice-secret")
         connection = await connect(environment, "SCRAM-SHA-256")
         await add_user(client, "alice", "another")
@@ -248,7 +248,7 @@ def test_a_password_that_changed_ends_the_connection_at_its_renewal() -> None:
 
 
 def test_requests_held_back_by_a_renewal_fail_with_it() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         connection = await connect(environment)
         outcomes: list[Any] = []
         connection._held = []
@@ -264,7 +264,7 @@ def test_requests_held_back_by_a_renewal_fail_with_it() -> None:
 
 
 def test_renewals_lie_between_kafkas_bounds() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         credentials = password_credentials(environment, "PLAIN", "alice", "x", settings=SETTING)
         times = [credentials.renewal_s(100_000) for _ in range(100)]
         assert 100 * RENEWED_AFTER[0] <= min(times) < max(times) <= 100 * RENEWED_AFTER[1]
@@ -274,7 +274,7 @@ def test_renewals_lie_between_kafkas_bounds() -> None:
 
 
 def test_a_broker_that_says_nothing_is_given_up() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         credentials = password_credentials(environment, "PLAIN", "alice", "alice-secret", settings=SETTING)
 
         async def begin(host: str) -> Any:
@@ -303,11 +303,11 @@ ACCEPTED = {
 
 @pytest.mark.parametrize("settings", ACCEPTED.values(), ids=ACCEPTED.keys())
 def test_a_client_logs_in_with_its_settings(settings: dict[str, str]) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         common = {"bootstrap.servers": "n1:9094", "security.protocol": "SASL_PLAINTEXT"}
         async with Admin(common | settings, environment=environment) as admin:
             assert (await admin.describe_cluster()).nodes
-            assert set(principals(house)) == {"User:alice"}
+            assert set(principals(harness)) == {"User:alice"}
 
     in_node(scenario)
 
@@ -346,7 +346,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("settings", "text"), REFUSED.values(), ids=REFUSED.keys())
 def test_a_refused_setting_is_named_and_no_secret_shown(settings: dict[str, str], text: str) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         given = {"bootstrap.servers": "n1:9094", "security.protocol": "SASL_SSL"}
         with pytest.raises(InvalidConfig) as caught:
             client_credentials(AdminConfig.parse(given | settings), environment)
@@ -357,7 +357,7 @@ def test_a_refused_setting_is_named_and_no_secret_shown(settings: dict[str, str]
 
 
 def test_credentials_without_a_protocol_that_sends_them_are_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         settings = {"bootstrap.servers": "n1:9092", "sasl.username": "alice", "sasl.password": "alice-secret"}
         async with Admin(settings, environment=environment) as admin:
             assert (await admin.describe_cluster()).nodes

@@ -110,7 +110,7 @@ def test_a_controller_that_was_not_running_blames_nobody(driver: Driver, late_ms
     assert driver.active == []
 
 
-def test_a_duty_that_waits_for_its_turn_prolongs_no_session(driver: Driver) -> None:
+def test_a_task_that_waits_prolongs_no_session(driver: Driver) -> None:
     driver.run_until(4000)
     driver.beat(1)
     driver.now_ms = driver.controller.next_task_ms(driver.image, now_ms=driver.now_ms)
@@ -229,7 +229,7 @@ def test_what_can_not_be_written_is_left_alone_and_the_rest_is_done(driver: Driv
 
 
 @pytest.mark.parametrize("name", ["balance_leaders", "elect_unclean_leaders", "records_for_tracking"])
-def test_one_duty_that_fails_does_not_stop_the_others(
+def test_one_task_that_fails_does_not_stop_the_others(
     driver: Driver, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     def fail(*_: Any) -> None:

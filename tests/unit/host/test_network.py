@@ -165,13 +165,13 @@ def test_a_chosen_port_that_is_taken_is_an_error_and_leaks_nothing() -> None:
     assert asyncio.run(scenario()) == errno.EADDRINUSE
 
 
-def test_a_plain_socket_gets_the_outlet_that_owns_it() -> None:
+def test_a_plain_socket_gets_the_stream_that_owns_it() -> None:
     async def scenario() -> object:
         accepted, transport = await _accept_one()
-        outlet = _network().outlet(accepted)
+        stream = _network().connection_stream(accepted)
         accepted.abort()
         transport.abort()
-        return outlet
+        return stream
 
     assert isinstance(asyncio.run(scenario()), SocketStream)
 
@@ -199,12 +199,12 @@ def test_a_window_grows_with_the_receive_buffer_of_a_connection_that_exists() ->
         buffers = SocketBuffers(receive_bytes=32_768, growth=4)
         accepted, transport = await _accept_one(buffers=buffers)
         accepted.pause_reading()
-        outlet = _network().outlet(accepted, buffers=buffers)
+        stream = _network().connection_stream(accepted, buffers=buffers)
         connected, peer = (one.get_extra_info("socket")._sock for one in (accepted, transport))
         sizes = [connected.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)]
         counts = [await filled(connected, peer)]
-        outlet.expect_long_requests()
-        outlet.expect_long_requests()
+        stream.expect_long_requests()
+        stream.expect_long_requests()
         sizes.append(connected.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF))
         counts.append(await filled(connected, peer))
         accepted.abort()

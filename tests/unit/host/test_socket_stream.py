@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from millbeck.host import socket_stream as outlet_module
+from millbeck.host import socket_stream
 from millbeck.host.files import HostFile, HostFiles
 from millbeck.host.loop import HostLoop
 from millbeck.host.socket_stream import SocketStream
@@ -46,16 +46,16 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
-        self.outlet = SocketStream(
+        self.stream = SocketStream(
             transport, transport.get_extra_info("socket")._sock, is_linux=self.is_linux, buffers=self.buffers
         )
-        self.outlet.on_drained(self._drained)
+        self.stream.on_drained(self._drained)
 
     def _drained(self) -> None:
         self.drained_count += 1
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.outlet.closed()
+        self.stream.closed()
         self.lost.set()
 
 
@@ -117,8 +117,8 @@ def test_a_full_socket_is_not_asked_again_before_it_has_room(file: HostFile, mon
     async def scenario() -> int:
         connection, peer = await _connected(True, send_buffer_bytes=1 << 15)
         released: list[int] = []
-        connection.outlet.send([_slice(file, 0, 1 << 20, released)])
-        queued_bytes: int = connection.outlet.queued_bytes
+        connection.stream.send([_slice(file, 0, 1 << 20, released)])
+        queued_bytes: int = connection.stream.queued_bytes
         _reset(peer)
         await connection.lost.wait()
         return queued_bytes
@@ -136,7 +136,7 @@ def test_a_long_slice_that_does_not_fit_makes_the_send_buffer_larger_once(
         connected = connection.transport.get_extra_info("socket")
         sizes = [connected.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)]
         for _ in range(2):
-            connection.outlet.send([_slice(file, 0, 1 << 20, []) if part == "slice" else CONTENT[: 1 << 20]])
+            connection.stream.send([_slice(file, 0, 1 << 20, []) if part == "slice" else CONTENT[: 1 << 20]])
             assert await _receive(peer, 1 << 20) == CONTENT[: 1 << 20]
             sizes.append(connected.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF))
         peer.close()
@@ -152,15 +152,15 @@ def test_a_tiny_send_buffer_and_a_slow_reader(is_linux: bool, file: HostFile) ->
         connection, peer = await _connected(is_linux)
         released: list[int] = []
         expected = b"h" * 100 + CONTENT[7 : 7 + 90_000] + b"t" * 10 + CONTENT[:1000]
-        connection.outlet.send(
+        connection.stream.send(
             [b"h" * 100, _slice(file, 7, 90_000, released), b"t" * 10, _slice(file, 0, 1000, released)]
         )
-        assert connection.outlet.queued_bytes > 0
+        assert connection.stream.queued_bytes > 0
         received = b""
         while len(received) < len(expected):
             received += await _receive(peer, min(3000, len(expected) - len(received)))
         await asyncio.sleep(0)
-        while connection.outlet.queued_bytes:
+        while connection.stream.queued_bytes:
             await asyncio.sleep(0.001)
         peer.close()
         await connection.lost.wait()
@@ -174,7 +174,7 @@ def test_a_reset_at_every_byte_position(
     is_linux: bool, file: HostFile, reply: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The peer reads so many bytes and resets; nothing is left behind, and every slice was released once."""
-    monkeypatch.setattr(outlet_module, "COPIED_SLICE_BYTES_MAX", 1000)
+    monkeypatch.setattr(socket_stream, "COPIED_SLICE_BYTES_MAX", 1000)
 
     async def scenario() -> None:
         for position in (*range(24), 700, 4096, 9000, 20_000):
@@ -183,16 +183,16 @@ def test_a_reset_at_every_byte_position(
             size = 500 if reply == "small slice" else 60_000
             for _ in range(2):
                 part = b"x" * size if reply == "bytes" else _slice(file, 3, size, released)
-                connection.outlet.send([b"head", part])
+                connection.stream.send([b"head", part])
             wanted = min(position, 2 * (size + 4))
             assert len(await _receive(peer, wanted)) == wanted
             _reset(peer)
             # The reader's side notices on its own; a writer that is blocked notices, too.
             async with asyncio.timeout(5):
                 await connection.lost.wait()
-            assert connection.outlet.queued_bytes == 0
+            assert connection.stream.queued_bytes == 0
             assert released == ([] if reply == "bytes" else [size, size])
-            connection.outlet.send([b"late", _slice(file, 0, 1, released)])
+            connection.stream.send([b"late", _slice(file, 0, 1, released)])
             assert released[-1] == 1
 
     before = _descriptors()
@@ -205,9 +205,9 @@ def test_a_writer_that_is_blocked_notices_a_reset_while_reading_is_paused(is_lin
         connection, peer = await _connected(is_linux)
         released: list[int] = []
         connection.transport.pause_reading()
-        connection.outlet.send([_slice(file, 0, 1 << 20, released)])
+        connection.stream.send([_slice(file, 0, 1 << 20, released)])
         await asyncio.sleep(0.01)
-        assert connection.outlet.queued_bytes > 0
+        assert connection.stream.queued_bytes > 0
         _reset(peer)
         async with asyncio.timeout(5):
             await connection.lost.wait()
@@ -220,10 +220,10 @@ def test_a_connection_holds_one_descriptor_blocked_or_not(is_linux: bool, file: 
     async def scenario() -> object:
         connection, peer = await _connected(is_linux)
         idle = _descriptors()
-        connection.outlet.send([b"x" * 100_000])
+        connection.stream.send([b"x" * 100_000])
         blocked = _descriptors()
         await _receive(peer, 100_000)
-        while connection.outlet.queued_bytes:
+        while connection.stream.queued_bytes:
             await asyncio.sleep(0.001)
         drained = _descriptors()
         peer.close()
@@ -239,8 +239,8 @@ def test_nothing_is_sent_or_read_once_the_transport_closes(is_linux: bool) -> No
         connection.transport.pause_reading()
         peer.send(b"unread")
         connection.transport.abort()
-        connection.outlet.send([b"too late"])
-        assert connection.outlet.receive(memoryview(bytearray(10))) == 0
+        connection.stream.send([b"too late"])
+        assert connection.stream.receive(memoryview(bytearray(10))) == 0
         peer.setblocking(True)
         peer.settimeout(5)
         await connection.lost.wait()
@@ -255,10 +255,10 @@ def test_an_aborted_transport_stops_the_writer(is_linux: bool, file: HostFile) -
     async def scenario() -> Any:
         connection, peer = await _connected(is_linux)
         released: list[int] = []
-        connection.outlet.send([_slice(file, 0, 1 << 20, released)])
+        connection.stream.send([_slice(file, 0, 1 << 20, released)])
         before = _descriptors()
         connection.transport.abort()
-        connection.outlet.send([b"dropped", _slice(file, 0, 5, released)])
+        connection.stream.send([b"dropped", _slice(file, 0, 5, released)])
         await connection.lost.wait()
         after = _descriptors()
         await asyncio.sleep(0.01)
@@ -272,7 +272,7 @@ def test_an_aborted_transport_stops_the_writer(is_linux: bool, file: HostFile) -
 
 def test_one_reader_cannot_take_the_whole_turn(is_linux: bool, file: HostFile, monkeypatch: pytest.MonkeyPatch) -> None:
     """With room for everything in the socket, a large reply still leaves in several turns."""
-    monkeypatch.setattr(outlet_module, "TURN_BYTES_MAX", 100_000)
+    monkeypatch.setattr(socket_stream, "TURN_BYTES_MAX", 100_000)
     sizes = []
     real_writev, real_sendfile = os.writev, os.sendfile
 
@@ -290,8 +290,8 @@ def test_one_reader_cannot_take_the_whole_turn(is_linux: bool, file: HostFile, m
     async def scenario() -> Any:
         connection, peer = await _connected(is_linux, send_buffer_bytes=1 << 20, receive_buffer_bytes=1 << 20)
         released: list[int] = []
-        connection.outlet.send([b"head", _slice(file, 0, 300_000, released)])
-        queued = connection.outlet.queued_bytes
+        connection.stream.send([b"head", _slice(file, 0, 300_000, released)])
+        queued = connection.stream.queued_bytes
         received = await _receive(peer, 300_004)
         peer.close()
         await connection.lost.wait()
@@ -312,26 +312,26 @@ def test_a_failing_write_aborts_instead_of_raising(is_linux: bool, monkeypatch: 
         connection, peer = await _connected(is_linux)
         monkeypatch.setattr(os, "write", broken)
         monkeypatch.setattr(os, "writev", broken)
-        connection.outlet.send(parts)
+        connection.stream.send(parts)
         monkeypatch.undo()
         async with asyncio.timeout(5):
             await connection.lost.wait()
         peer.close()
-        return connection.outlet.queued_bytes
+        return connection.stream.queued_bytes
 
     assert asyncio.run(scenario([b"one"])) == 0
     assert asyncio.run(scenario([b"one", b"two"])) == 0
 
 
 class Reading(Connection):
-    """Lets its outlet read."""
+    """Lets its stream read."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self.buffer = bytearray(1 << 16)
         self.received = bytearray()
         self.fails = False
-        self.outlet.begin_reading(lambda _: memoryview(self.buffer), self.buffer_updated)
+        self.stream.begin_reading(lambda _: memoryview(self.buffer), self.buffer_updated)
 
     def data_received(self, data: bytes) -> None:
         raise AssertionError("the transport has read")
@@ -385,11 +385,11 @@ def test_it_reads_in_place_of_the_transport_until_the_peer_has_closed(run: Runs)
 def test_nothing_is_read_while_paused(run: Runs) -> None:
     async def scenario() -> tuple[bytes, bytes]:
         connection, peer = await _reading(True)
-        connection.outlet.pause_reading()
+        connection.stream.pause_reading()
         peer.send(b"later")
         await asyncio.sleep(0.01)
         before = bytes(connection.received)
-        connection.outlet.resume_reading()
+        connection.stream.resume_reading()
         await _until(lambda: connection.received)
         peer.close()
         async with asyncio.timeout(5):
@@ -403,11 +403,11 @@ def test_it_may_be_paused_before_it_has_begun(run: Runs) -> None:
     async def scenario() -> tuple[bytes, bytes]:
         ours, peer = socket.socketpair()
         _, connection = await asyncio.get_running_loop().connect_accepted_socket(lambda: Reading(True), ours)
-        connection.outlet.pause_reading()
+        connection.stream.pause_reading()
         peer.send(b"later")
         await asyncio.sleep(0.01)
         before = bytes(connection.received)
-        connection.outlet.resume_reading()
+        connection.stream.resume_reading()
         await _until(lambda: connection.received)
         peer.close()
         async with asyncio.timeout(5):
@@ -420,8 +420,8 @@ def test_it_may_be_paused_before_it_has_begun(run: Runs) -> None:
 def test_it_reads_on_while_a_reply_cannot_leave(run: Runs, file: HostFile) -> None:
     async def scenario() -> tuple[bytes, bytes]:
         connection, peer = await _reading(True)
-        connection.outlet.send([b"x" * 3_000_000])
-        assert connection.outlet.queued_bytes
+        connection.stream.send([b"x" * 3_000_000])
+        assert connection.stream.queued_bytes
         peer.send(b"meanwhile")
         await _until(lambda: connection.received)
         sent = await _receive(peer, 3_000_000)
@@ -437,7 +437,7 @@ def test_it_reads_on_while_a_reply_cannot_leave(run: Runs, file: HostFile) -> No
 def test_a_reset_ends_the_connection(run: Runs) -> None:
     async def scenario() -> None:
         connection, peer = await _connected(True)
-        connection.outlet.begin_reading(lambda _: memoryview(bytearray(10)), lambda count: None)
+        connection.stream.begin_reading(lambda _: memoryview(bytearray(10)), lambda count: None)
         await asyncio.sleep(0)
         _reset(peer)
         async with asyncio.timeout(5):
@@ -469,7 +469,7 @@ def test_a_release_that_raises_does_not_leave_a_spinning_writer(is_linux: bool, 
         reported = []
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context["exception"]))
         connection, peer = await _connected(is_linux, send_buffer_bytes=1 << 16, receive_buffer_bytes=1 << 16)
-        connection.outlet.send([b"x" * 1_000_000, FileSlice(file, 0, 10, fail)])
+        connection.stream.send([b"x" * 1_000_000, FileSlice(file, 0, 10, fail)])
         receiving = asyncio.ensure_future(_receive(peer, 2_000_000))
         async with asyncio.timeout(5):
             await connection.lost.wait()
@@ -502,9 +502,9 @@ async def _rests_of_a_stream(monkeypatch: pytest.MonkeyPatch, others: str) -> li
             read.set_result(count)
             monkeypatch.undo()
 
-    connection.outlet.begin_reading(lambda hint: memoryview(received), buffer_updated)
+    connection.stream.begin_reading(lambda hint: memoryview(received), buffer_updated)
     await asyncio.sleep(0.01)
-    moderation = connection.outlet._moderation
+    moderation = connection.stream._moderation
     at = time.monotonic() + 10
     while moderation.on_readable(at) <= 0:
         at += 0.0001
@@ -564,12 +564,12 @@ def test_a_read_that_fills_the_buffer_is_followed_at_once() -> None:
             lent.pop().release()
             counts.append(count)
 
-        connection.outlet.begin_reading(get_buffer, buffer_updated)
+        connection.stream.begin_reading(get_buffer, buffer_updated)
         await asyncio.sleep(0.01)
         peer.send(b"12345")
         while len(counts) < 1:
             await asyncio.sleep(0)
-        moderation = connection.outlet._moderation
+        moderation = connection.stream._moderation
         after_full = moderation.handled_at
         while len(counts) < 2:
             await asyncio.sleep(0)

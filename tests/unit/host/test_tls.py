@@ -38,7 +38,7 @@ class Server(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
-        self.stream = self.environment.network.outlet(transport)
+        self.stream = self.environment.network.connection_stream(transport)
 
     def handshake_completed(self, certificate: bytes | None) -> None:
         self.is_secured = True

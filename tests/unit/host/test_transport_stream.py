@@ -66,16 +66,16 @@ def test_about_a_mebibyte_is_handed_over_at_a_time() -> None:
     transport = CountingTransport()
     released: list[int] = []
     drained: list[int] = []
-    outlet = TransportStream(transport)
-    outlet.on_drained(lambda: drained.append(transport.buffered))
+    stream = TransportStream(transport)
+    stream.on_drained(lambda: drained.append(transport.buffered))
     size = 5 << 20
-    outlet.send([b"head", _slice(size, released), b"tail"])
+    stream.send([b"head", _slice(size, released), b"tail"])
     handed = []
     while transport.buffered:
         handed.append(transport.buffered)
-        assert outlet.queued_bytes == size + 8 - len(transport.written) + transport.buffered
+        assert stream.queued_bytes == size + 8 - len(transport.written) + transport.buffered
         transport.buffered = 0
-        outlet.resume_writing()
+        stream.resume_writing()
     assert max(handed) <= HANDED_BYTES_MAX + (256 << 10)
     assert transport.written == b"head" + b"f" * size + b"tail"
     assert released == [size]
@@ -87,9 +87,9 @@ def test_a_transport_that_takes_everything_gets_its_share_per_turn() -> None:
         transport = CountingTransport(takes=True)
         released: list[int] = []
         drained: list[int] = []
-        outlet = TransportStream(transport)
-        outlet.on_drained(lambda: drained.append(len(transport.written)))
-        outlet.send([_slice(3 << 20, released)])
+        stream = TransportStream(transport)
+        stream.on_drained(lambda: drained.append(len(transport.written)))
+        stream.send([_slice(3 << 20, released)])
         turns = [len(transport.written)]
         while not drained:
             await asyncio.sleep(0)
@@ -105,19 +105,19 @@ def test_a_transport_that_takes_everything_gets_its_share_per_turn() -> None:
 
 def test_a_resume_without_anything_queued_is_nothing() -> None:
     transport, drained = CountingTransport(takes=True), []
-    outlet = TransportStream(transport)
-    outlet.on_drained(lambda: drained.append(1))
-    outlet.resume_writing()
-    outlet.send([b"small"])
-    outlet.resume_writing()
+    stream = TransportStream(transport)
+    stream.on_drained(lambda: drained.append(1))
+    stream.resume_writing()
+    stream.send([b"small"])
+    stream.resume_writing()
     assert drained == []
 
 
 def test_a_slice_that_shrank_aborts_and_releases_all() -> None:
     transport = CountingTransport()
     released: list[int] = []
-    outlet = TransportStream(transport)
-    outlet.send([_slice(1000, released, held=10), _slice(5, released)])
+    stream = TransportStream(transport)
+    stream.send([_slice(1000, released, held=10), _slice(5, released)])
     assert transport.calls == ["abort"]
     assert released == [1000, 5]
 
@@ -125,15 +125,15 @@ def test_a_slice_that_shrank_aborts_and_releases_all() -> None:
 def test_closing_waits_for_the_transport() -> None:
     transport = CountingTransport()
     released: list[int] = []
-    outlet = TransportStream(transport)
-    outlet.send([_slice(2 << 20, released)])
-    outlet.close_when_drained()
+    stream = TransportStream(transport)
+    stream.send([_slice(2 << 20, released)])
+    stream.close_when_drained()
     assert transport.calls == []
-    outlet.send([_slice(7, released)])
+    stream.send([_slice(7, released)])
     assert released == [7]
     while transport.buffered:
         transport.buffered = 0
-        outlet.resume_writing()
+        stream.resume_writing()
     assert transport.calls == ["close"]
     assert released == [7, 2 << 20]
 
@@ -142,15 +142,15 @@ def test_closing_waits_for_the_transport() -> None:
 def test_the_end_releases_what_is_queued(end: Any) -> None:
     transport = CountingTransport()
     released: list[int] = []
-    outlet = TransportStream(transport)
-    outlet.send([_slice(3 << 20, released), _slice(9, released)])
+    stream = TransportStream(transport)
+    stream.send([_slice(3 << 20, released), _slice(9, released)])
     if end == "closed":
-        outlet.closed()
+        stream.closed()
     else:
         transport.abort()
         transport.buffered = 0
-        outlet.resume_writing()
+        stream.resume_writing()
     assert released == [3 << 20, 9]
-    outlet.resume_writing()
-    outlet.send([_slice(4, released)])
+    stream.resume_writing()
+    stream.send([_slice(4, released)])
     assert released == [3 << 20, 9, 4]

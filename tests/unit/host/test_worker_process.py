@@ -41,10 +41,10 @@ def frames_of(content: bytes) -> list[tuple[Any, ...]]:
 
 def answers(*frames: bytes) -> list[tuple[Any, ...]]:
     sink = io.BytesIO()
-    desk = WorkerChannel(io.BytesIO(b"".join(frames)), sink, files())
+    channel = WorkerChannel(io.BytesIO(b"".join(frames)), sink, files())
     ended: list[bool] = []
-    desk.listen(lambda: ended.append(True))
-    desk.work()
+    channel.listen(lambda: ended.append(True))
+    channel.work()
     assert ended == [True]
     return frames_of(sink.getvalue())
 
@@ -101,7 +101,7 @@ def test_an_exception_that_does_not_survive_the_journey_is_told_in_words() -> No
     assert "Demanding: not portable" in str(error)
 
 
-def test_a_workplace_tells_when_the_work_is_not_wanted() -> None:
+def test_a_worker_context_tells_when_the_work_is_cancelled() -> None:
     reports: list[object] = []
     place = LocalWorkerContext(files(), reports.append)
     place.pause(0)

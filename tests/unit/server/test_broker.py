@@ -10,17 +10,17 @@ import pytest
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidTopic
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import create, in_house, partition_of
+from tests.unit.server.harness.client_requests import create, partition_of, run_scenario
 
 
-def broker_of(house: BrokerHarness) -> Any:
-    assert house.node is not None
-    return house.node.broker
+def broker_of(harness: BrokerHarness) -> Any:
+    assert harness.node is not None
+    return harness.node.broker
 
 
 def test_a_full_queue_of_threads_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        broker = broker_of(house)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        broker = broker_of(harness)
         threads = broker.environment.threads
         run, refusals = threads.run, [0]
 
@@ -36,12 +36,12 @@ def test_a_full_queue_of_threads_is_waited_for(monkeypatch: pytest.MonkeyPatch) 
         with pytest.raises(ZeroDivisionError):
             await broker.in_thread(lambda: 1 // 0)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_topics_are_made_on_first_use_and_errors_are_told_by_name() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        broker = broker_of(house)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        broker = broker_of(harness)
         await create(client, "there")
         errors = await broker.auto_create(["new", "there", "../x"])
         assert {name: type(error) for name, error in errors.items()} == {"../x": InvalidTopic}
@@ -51,36 +51,36 @@ def test_topics_are_made_on_first_use_and_errors_are_told_by_name() -> None:
         assert (len(topic.partitions), topic.is_internal) == (3, True)
         assert topic.config.cleanup_policy == ("compact",)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_asking_twice_at_once_makes_one_topic() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        broker = broker_of(house)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        broker = broker_of(harness)
         assert not any(await asyncio.gather(broker.auto_create(["new"]), broker.auto_create(["new"])))
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_replica_is_offline_when_its_log_or_its_broker_is() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        broker = broker_of(house)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        broker = broker_of(harness)
         await create(client, partitions=2)
         image = broker.image.topics.named("t")
         assert [broker.offline_replicas("t", index, image.partitions[index]) for index in (0, 1)] == [[], []]
-        partition_of(house).log.mark_offline("a test")
+        partition_of(harness).log.mark_offline("a test")
         del broker.topics.by_name["t"].partitions[1]
         assert [broker.offline_replicas("t", index, image.partitions[index]) for index in (0, 1)] == [[1], [1]]
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_what_is_reported_is_counted(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        broker = broker_of(house)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        broker = broker_of(harness)
         broker.report(ZeroDivisionError("oh"), "somewhere")
         assert broker.unexpected_errors == 1
         broker.unexpected_errors = 0
 
-    in_house(scenario)
+    run_scenario(scenario)
     assert "somewhere" in caplog.text

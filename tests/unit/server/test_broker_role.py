@@ -17,56 +17,56 @@ from millbeck.simulation.cluster import SimCluster
 from millbeck.storage.directory import CLEAN_SHUTDOWN_FILE_NAME
 from millbeck.wire.messages.classic_groups import HeartbeatRequest
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import create, delete, find_coordinator, in_house
+from tests.unit.server.harness.client_requests import create, delete, find_coordinator, run_scenario
 
 
-def part_of(house: BrokerHarness) -> BrokerRole:
-    assert house.node is not None
-    assert house.node.broker_part is not None
-    return house.node.broker_part
+def part_of(harness: BrokerHarness) -> BrokerRole:
+    assert harness.node is not None
+    assert harness.node.broker_part is not None
+    return harness.node.broker_part
 
 
 def test_joining_makes_an_unfenced_broker_with_an_epoch() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        registration = house.node.broker.image.cluster.brokers[1]
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        registration = harness.node.broker.image.cluster.brokers[1]
         assert not registration.is_fenced
-        assert registration.epoch == part_of(house).epoch == house.node.broker_epoch >= 0
+        assert registration.epoch == part_of(harness).epoch == harness.node.broker_epoch >= 0
         assert [each.listener for each in registration.endpoints] == ["PLAINTEXT"]
         assert len(registration.directories) == 1
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_coordinators_come_and_go_with_their_topic() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
         heartbeat = HeartbeatRequest("g", 1, "m")
         assert (await client.ask(heartbeat, 3)).error_code in (NotCoordinator.code, CoordinatorNotAvailable.code)
         await find_coordinator(client, "g")
-        assert house.node.broker.groups.partition_count == 3
+        assert harness.node.broker.groups.partition_count == 3
         assert (await client.ask(heartbeat, 3)).error_code not in (NotCoordinator.code, CoordinatorNotAvailable.code)
         await delete(client, "__consumer_offsets")
         assert (await client.ask(heartbeat, 3)).error_code == NotCoordinator.code
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_letting_go_coordinates_nothing() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await find_coordinator(client, "g")
-        part_of(house).close_fetchers_and_coordinators()
+        part_of(harness).close_fetchers_and_coordinators()
         assert (await client.ask(HeartbeatRequest("g", 1, "m"), 3)).error_code == NotCoordinator.code
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_the_controller_is_told_of_a_lost_directory_while_others_are_left() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
         await create(client, partitions=4)
-        broker = house.node.broker
+        broker = harness.node.broker
         lost = broker.logs.directories[1]
         assert lost.meta is not None
         assert lost.meta.directory_id in broker.image.cluster.brokers[1].directories
@@ -76,9 +76,9 @@ def test_the_controller_is_told_of_a_lost_directory_while_others_are_left() -> N
                 await asyncio.sleep(0.05)
         leaders = [each.leader for each in broker.image.topics.by_name["t"].partitions.values()]
         assert sorted(leaders) == [-1, -1, 1, 1]
-        assert not house.node.failed.done()
+        assert not harness.node.failed.done()
 
-    in_house(scenario, log_dirs="/data,/more")
+    run_scenario(scenario, log_dirs="/data,/more")
 
 
 @pytest.mark.parametrize("end", ["in order", "in one directory", "not at all"])
@@ -92,20 +92,20 @@ def test_a_process_says_which_one_before_it_ended_in_order(end: str, monkeypatch
 
     monkeypatch.setattr(BrokerLifecycleManager, "join", noted)
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        epoch = house.node.broker_epoch
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        epoch = harness.node.broker_epoch
         if end != "not at all":
-            await house.node.stop()
-        house.machine.crash()
+            await harness.node.stop()
+        harness.machine.crash()
         if end == "in one directory":
-            files = house.machine.disk.mount()
+            files = harness.machine.disk.mount()
             files.unlink(f"/more/{CLEAN_SHUTDOWN_FILE_NAME}")
-            house.machine.disk.unmount(files)
-        await house.start()
+            harness.machine.disk.unmount(files)
+        await harness.start()
         assert claimed == [-1, epoch if end == "in order" else -1]
 
-    in_house(scenario, log_dirs="/data,/more")
+    run_scenario(scenario, log_dirs="/data,/more")
 
 
 def test_nobody_is_served_before_the_own_metadata_says_that_this_broker_is_let_in(
@@ -137,9 +137,9 @@ def test_nobody_is_served_before_the_own_metadata_says_that_this_broker_is_let_i
 def test_a_large_change_settles_memory_when_partitions_come_and_when_they_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker_role, "LARGE_CHANGE_PARTITIONS", 10)
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         settled: list[str] = []
-        part_of(house)._settle_memory = lambda: settled.append("")
+        part_of(harness)._settle_memory = lambda: settled.append("")
         await create(client, "few", 3)
         assert len(settled) == 0
         await create(client, "many", 12)
@@ -149,19 +149,19 @@ def test_a_large_change_settles_memory_when_partitions_come_and_when_they_go(mon
         await delete(client, "many")
         assert len(settled) == 2
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_many_small_changes_settle_memory_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker_role, "MANY_CHANGES_PARTITIONS", 10)
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         settled: list[str] = []
-        part = part_of(house)
+        part = part_of(harness)
         part._settle_memory = lambda: settled.append("")
         part._changed = 0
         for number, expected in enumerate((0, 0, 1, 1, 1, 2)):
             await create(client, f"t{number}", 4)
             assert len(settled) == expected
 
-    in_house(scenario)
+    run_scenario(scenario)

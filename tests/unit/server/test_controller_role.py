@@ -16,33 +16,33 @@ from millbeck.simulation.workloads.wire_client import WireClient
 from millbeck.wire.messages.metadata import DescribeClusterRequest
 from millbeck.wire.messages.topics import CreatableTopic, CreateTopicsRequest
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import in_house
+from tests.unit.server.harness.client_requests import run_scenario
 
 
 def test_defaults_of_new_topics_are_the_nodes() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         request = CreateTopicsRequest(topics=[CreatableTopic("t", num_partitions=-1, replication_factor=-1)])
         (result,) = (await client.ask(request, 7)).topics
         assert (result.error_code, result.num_partitions) == (0, 4)
 
-    in_house(scenario, num_partitions="4", default_replication_factor="1")
+    run_scenario(scenario, num_partitions="4", default_replication_factor="1")
 
 
 def test_a_controller_with_a_listener_says_where_it_is_and_one_without_does_not() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        controllers = house.node.broker.image.cluster.controllers
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        controllers = harness.node.broker.image.cluster.controllers
         found = {number: [each.port for each in one.endpoints] for number, one in controllers.items()}
-        assert found == ({1: [9093]} if house.node.config.controller_addresses() else {})
+        assert found == ({1: [9093]} if harness.node.config.controller_addresses() else {})
 
-    in_house(scenario)
-    in_house(scenario, listeners="PLAINTEXT://:9092,CTL://:9093", controller_listener_names="CTL")
+    run_scenario(scenario)
+    run_scenario(scenario, listeners="PLAINTEXT://:9092,CTL://:9093", controller_listener_names="CTL")
 
 
 def test_a_controller_waits_for_a_cluster_that_has_a_place_for_it() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        broker = house.node.broker
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        broker = harness.node.broker
         codes = [UnsupportedVersion.code, 0]
 
         class Channel:
@@ -59,7 +59,7 @@ def test_a_controller_waits_for_a_cluster_that_has_a_place_for_it() -> None:
         await asyncio.wait_for(joining, 5)
         assert codes == [], "a controller that is behind is asked again"
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_every_controller_of_a_new_cluster_is_known_and_names_the_active_one() -> None:

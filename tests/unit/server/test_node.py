@@ -37,35 +37,35 @@ from tests.unit.server.harness.client_requests import (
     create,
     fetch,
     find_coordinator,
-    in_house,
     in_transaction,
     partition_of,
     produce,
     results,
+    run_scenario,
 )
 from tests.unit.server.harness.real_node import running
 
 
-def node_of(house: BrokerHarness) -> Node:
-    assert house.node is not None
-    return house.node
+def node_of(harness: BrokerHarness) -> Node:
+    assert harness.node is not None
+    return harness.node
 
 
-async def stopped(house: BrokerHarness) -> None:
+async def stopped(harness: BrokerHarness) -> None:
     """Stop cleanly and end the process."""
-    await node_of(house).stop()
-    house.machine.crash()
+    await node_of(harness).stop()
+    harness.machine.crash()
 
 
 # A life.
 
 
 def test_a_clean_restart_keeps_everything_and_recovers_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client, partitions=2, retention_ms="12345678")
         for number in range(5):
             await produce(client, b"%d" % number, producer_id=9, producer_epoch=0, base_sequence=number)
-        append_straight(partition_of(house, index=1), in_transaction(b"open", producer_id=7))
+        append_straight(partition_of(harness, index=1), in_transaction(b"open", producer_id=7))
         await find_coordinator(client, "g")
         commit = OffsetCommitRequest(
             group_id="g",
@@ -76,17 +76,17 @@ def test_a_clean_restart_keeps_everything_and_recovers_nothing(caplog: pytest.Lo
         )
         while (await client.ask(commit, 7)).topics[0].partitions[0].error_code:
             await asyncio.sleep(0.1)
-        cluster_id, epoch = node_of(house).cluster_id, node_of(house).broker_epoch
-        await stopped(house)
-        assert CLEAN_SHUTDOWN_FILE_NAME in house.machine.disk.find_directory("/data").entries
-        await house.start()
-        client = await house.connect(environment)
-        node = node_of(house)
-        assert CLEAN_SHUTDOWN_FILE_NAME not in house.machine.disk.find_directory("/data").entries
+        cluster_id, epoch = node_of(harness).cluster_id, node_of(harness).broker_epoch
+        await stopped(harness)
+        assert CLEAN_SHUTDOWN_FILE_NAME in harness.machine.disk.find_directory("/data").entries
+        await harness.start()
+        client = await harness.connect(environment)
+        node = node_of(harness)
+        assert CLEAN_SHUTDOWN_FILE_NAME not in harness.machine.disk.find_directory("/data").entries
         assert (node.cluster_id, node.broker.topics.by_name["t"].topic_id) == (cluster_id, topic_id)
         assert node.broker_epoch > epoch
         assert node.directories[0].had_clean_shutdown
-        assert partition_of(house).log.config.retention_ms == 12345678
+        assert partition_of(harness).log.config.retention_ms == 12345678
         records = results(await client.ask(fetch((0, 0)), 11))[0].records
         assert all(b"%d" % number in records for number in range(5))
         assert results(await client.ask(fetch((1, 0), committed=True), 11))[1].last_stable_offset == 0
@@ -100,7 +100,7 @@ def test_a_clean_restart_keeps_everything_and_recovers_nothing(caplog: pytest.Lo
             await asyncio.sleep(0.1)
         assert committed.topics[0].partitions[0].committed_offset == 3
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("ending", ["crash", "power loss"])
@@ -109,7 +109,7 @@ def test_a_hard_end_loses_nothing_that_was_promised_and_is_told_of(
 ) -> None:
     caplog.set_level(logging.INFO)
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         assert "cleanly" not in caplog.text, "a new directory was not closed by anybody"
         await create(client, "durable", flush_messages="1")
         await create(client, "usual")
@@ -117,12 +117,12 @@ def test_a_hard_end_loses_nothing_that_was_promised_and_is_told_of(
             for topic in ("durable", "usual"):
                 await produce(client, b"record-%d" % number, topic=topic, acks=-1)
         if ending == "crash":
-            house.machine.crash()
+            harness.machine.crash()
         else:
-            house.machine.power_loss(survival=0.0)
-        await house.start()
-        assert not node_of(house).directories[0].had_clean_shutdown
-        client = await house.connect(environment)
+            harness.machine.power_loss(survival=0.0)
+        await harness.start()
+        assert not node_of(harness).directories[0].had_clean_shutdown
+        client = await harness.connect(environment)
         for topic in ("durable", "usual") if ending == "crash" else ("durable",):
             records = results(await client.ask(fetch((0, 0), topic=topic), 11))[0].records
             assert all(b"record-%d" % number in records for number in range(20))
@@ -131,53 +131,53 @@ def test_a_hard_end_loses_nothing_that_was_promised_and_is_told_of(
         assert "recovered durable-0 up to offset 20, " in caplog.text
         assert "/data: opened 3 logs in" in caplog.text
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_stopping_answers_what_is_open_and_closes_the_connections() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        other = await house.connect(environment)
+        other = await harness.connect(environment)
         parked = client.send(fetch((0, 0), max_wait_ms=1000), 11)
         await asyncio.sleep(0.1)
         began = asyncio.get_running_loop().time()
-        await node_of(house).stop()
+        await node_of(harness).stop()
         assert asyncio.get_running_loop().time() - began < 2
         assert results(await parked)[0].error_code == 0
         assert client.is_lost
         assert other.is_lost
         with pytest.raises(OSError):
-            await house.connect(environment)
+            await harness.connect(environment)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_stopping_does_not_wait_for_ever_for_those_who_do() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         client.send(fetch((0, 0), max_wait_ms=1_000_000), 11)
         await asyncio.sleep(0.1)
         began = asyncio.get_running_loop().time()
-        await node_of(house).stop()
+        await node_of(harness).stop()
         assert asyncio.get_running_loop().time() - began < DRAIN_SECONDS_MAX + 1
         await asyncio.sleep(0.1)
         assert client.is_lost
-        assert node_of(house).tasks.running == {}
+        assert node_of(harness).tasks.running == {}
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_stopped_node_leaves_no_lock_no_port_and_no_task() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        await node_of(house).stop()
-        assert house.machine.disk.locks == {}
-        run = house.machine.run
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        await node_of(harness).stop()
+        assert harness.machine.disk.locks == {}
+        run = harness.machine.run
         assert run is not None
         for port in (9092, 9404):
             listening = await run.environment.network.listen(asyncio.Protocol, host="", port=port)
             listening.close()
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 # A start that fails.
@@ -395,27 +395,27 @@ class StopsOnFailure(BrokerHarness):
 
 
 def test_a_metadata_log_that_fails_ends_the_node_and_it_still_stops() -> None:
-    async def scenario(house: Any, client: Client, environment: Environment) -> None:
+    async def scenario(harness: Any, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"x")
-        house.machine.disk.fail_next(DiskCall.SYNC, path_part="__cluster_metadata-0")
+        harness.machine.disk.fail_next(DiskCall.SYNC, path_part="__cluster_metadata-0")
         with pytest.raises((AssertionError, ConnectionError)):
             await create(client, "second")
-        run = house.machine.run
+        run = harness.machine.run
         await run.wait()
         assert run.error is None
-        assert isinstance(house.failure, MetadataLogFailed)
-        assert (house.locks_left, run.leftover_task_count) == (0, 0)
-        house.node.broker.unexpected_errors = 0
-        assert CLEAN_SHUTDOWN_FILE_NAME in house.machine.disk.find_directory("/data").entries
-        assert CLEAN_SHUTDOWN_FILE_NAME not in house.machine.disk.find_directory("/meta").entries
+        assert isinstance(harness.failure, MetadataLogFailed)
+        assert (harness.locks_left, run.leftover_task_count) == (0, 0)
+        harness.node.broker.unexpected_errors = 0
+        assert CLEAN_SHUTDOWN_FILE_NAME in harness.machine.disk.find_directory("/data").entries
+        assert CLEAN_SHUTDOWN_FILE_NAME not in harness.machine.disk.find_directory("/meta").entries
 
     StopsOnFailure(metadata_log_dir="/meta").run(scenario)
 
 
 def test_every_directory_failing_ends_the_node() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        node = node_of(house)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        node = node_of(harness)
         first, second = node.broker.logs.directories
         first.failed("one")
         assert not node.failed.done()
@@ -424,12 +424,12 @@ def test_every_directory_failing_ends_the_node() -> None:
         # What the controller was told of the first begins to be written.
         await asyncio.sleep(0.1)
 
-    in_house(scenario, log_dirs="/one,/two", metadata_log_dir="/meta")
+    run_scenario(scenario, log_dirs="/one,/two", metadata_log_dir="/meta")
 
 
 def test_what_a_task_raises_is_reported_and_what_should_end_the_process_does() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        node = node_of(house)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        node = node_of(harness)
 
         async def fails() -> None:
             raise ZeroDivisionError
@@ -443,16 +443,16 @@ def test_what_a_task_raises_is_reported_and_what_should_end_the_process_does() -
         node._fail(SystemExit())
         assert isinstance(node.failed.result(), KeyboardInterrupt)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 # Limits.
 
 
 def test_connections_above_the_limit_are_refused_and_the_limit_may_change() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         async def is_served() -> bool:
-            other = await house.connect(environment)
+            other = await harness.connect(environment)
             try:
                 await other.ask(ApiVersionsRequest(), 0)
             except ConnectionError:
@@ -470,13 +470,13 @@ def test_connections_above_the_limit_are_refused_and_the_limit_may_change() -> N
         assert await is_served()
         assert not await is_served()
 
-    in_house(scenario, max_connections="3")
+    run_scenario(scenario, max_connections="3")
 
 
 def test_idle_connections_are_closed_and_busy_ones_are_not() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        idle, busy = await house.connect(environment), await house.connect(environment)
+        idle, busy = await harness.connect(environment), await harness.connect(environment)
         parked = busy.send(fetch((0, 0), max_wait_ms=40_000), 11)
         for _ in range(30):
             await asyncio.sleep(1)
@@ -485,12 +485,12 @@ def test_idle_connections_are_closed_and_busy_ones_are_not() -> None:
         assert not client.is_lost
         assert results(await parked)[0].error_code == 0
 
-    in_house(scenario, connections_max_idle_ms="10000")
+    run_scenario(scenario, connections_max_idle_ms="10000")
 
 
 def test_a_request_that_never_ends_and_one_that_is_too_large_cost_their_connection() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        slow, large, negative = [await house.connect(environment) for _ in range(3)]
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        slow, large, negative = [await harness.connect(environment) for _ in range(3)]
         slow.write(b"\x00\x00\x00\x64" + bytes(20))
         large.write((2**31 - 1).to_bytes(4, "big") + bytes(100))
         negative.write(b"\xff\xff\xff\xff" + bytes(100))
@@ -500,7 +500,7 @@ def test_a_request_that_never_ends_and_one_that_is_too_large_cost_their_connecti
         assert slow.is_lost
         assert (await client.ask(ApiVersionsRequest(), 0)).error_code == 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 # On a real machine.

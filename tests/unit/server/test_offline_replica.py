@@ -43,21 +43,21 @@ async def fill(client: Client) -> None:
     await asyncio.sleep(120)  # Checkpoints are written once a minute.
 
 
-def rot(house: BrokerHarness, *, offset: int, byte: int) -> tuple[str, int]:
+def rot(harness: BrokerHarness, *, offset: int, byte: int) -> tuple[str, int]:
     """A bit of the batch with this offset goes bad; its file and its position there."""
-    log = partition_of(house).log
+    log = partition_of(harness).log
     segment = log.segments[log.segment_index_for(offset)]
     [position] = [each for each, header in segment.headers() if header.base_offset == offset]
-    inode = house.machine.disk.find(segment.log_path)
+    inode = harness.machine.disk.find(segment.log_path)
     assert isinstance(inode, Inode)
     inode.rot(8 * (position + byte))
     return segment.log_path, position
 
 
-async def restart(house: BrokerHarness, environment: Environment) -> Client:
-    house.machine.crash()
-    await house.start()
-    return await house.connect(environment)
+async def restart(harness: BrokerHarness, environment: Environment) -> Client:
+    harness.machine.crash()
+    await harness.start()
+    return await harness.connect(environment)
 
 
 async def partition_told(client: Client) -> Any:
@@ -77,9 +77,9 @@ async def until_leader_is(client: Client, leader: int) -> None:
             await asyncio.sleep(0.1)
 
 
-def alerts_of(house: BrokerHarness) -> list[str]:
-    assert house.node is not None
-    return Alerts().scraped(asyncio.get_running_loop().time(), {"n1": house.node.render_metrics()})
+def alerts_of(harness: BrokerHarness) -> list[str]:
+    assert harness.node is not None
+    return Alerts().scraped(asyncio.get_running_loop().time(), {"n1": harness.node.render_metrics()})
 
 
 async def reasons_told(environment: Environment) -> list[str]:
@@ -95,35 +95,35 @@ async def reasons_told(environment: Environment) -> list[str]:
 
 
 def test_everybody_is_told_of_damage_and_the_documented_repair_ends_it() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await fill(client)
-        path, position = rot(house, offset=COUNT - 1, byte=80)
-        client = await restart(house, environment)
+        path, position = rot(harness, offset=COUNT - 1, byte=80)
+        client = await restart(harness, environment)
         await until_leader_is(client, -1)
         for told in (await partition_told(client), await partition_described(client)):
             assert (told.error_code, told.leader_id, told.offline_replicas) == (LeaderNotAvailable.code, -1, [1])
         (reason,) = await reasons_told(environment)
         assert reason.startswith(f"{path} is corrupt at position {position}: ")
-        shown = samples(house.node)
+        shown = samples(harness.node)
         assert (shown[OFFLINE_PARTITIONS], shown[OFFLINE_REPLICAS]) == (1, 1)
-        assert alerts_of(house) == ["OfflinePartitions"]
+        assert alerts_of(harness) == ["OfflinePartitions"]
         assert await produce(client, b"more", topic="sound", acks=-1) == COUNT
 
-        house.machine.crash()
-        files = house.machine.disk.mount()
+        harness.machine.crash()
+        files = harness.machine.disk.mount()
         damage = find_damage(files, "/data", TopicPartition("t", 0))
         assert damage is not None
         assert (damage.path, damage.position, damage.first_offset) == (path, position, COUNT - 1)
         assert cut(files, "/data", TopicPartition("t", 0), damage, now_ms=0) == COUNT - 1
-        house.machine.disk.unmount(files)
-        await house.start()
-        client = await house.connect(environment)
+        harness.machine.disk.unmount(files)
+        await harness.start()
+        client = await harness.connect(environment)
         await until_leader_is(client, 1)
         assert (await partition_told(client)).offline_replicas == []
         assert await reasons_told(environment) == []
-        assert (samples(house.node)[OFFLINE_PARTITIONS], alerts_of(house)) == (0, [])
+        assert (samples(harness.node)[OFFLINE_PARTITIONS], alerts_of(harness)) == (0, [])
         assert await produce(client, b"more", acks=-1) == COUNT - 1
-        assert partition_of(house, "sound").log.end_offset == COUNT + 1
+        assert partition_of(harness, "sound").log.end_offset == COUNT + 1
 
     BrokerHarness().run(scenario, limit_s=10_000)
 
@@ -131,9 +131,9 @@ def test_everybody_is_told_of_damage_and_the_documented_repair_ends_it() -> None
 def test_a_consumer_that_meets_the_damage_is_told_that_it_is_corrupt() -> None:
     """As Kafka answers it; what comes before it is read, and from then on there is no leader."""
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await fill(client)
-        rot(house, offset=1, byte=16)  # The magic byte.
+        rot(harness, offset=1, byte=16)  # The magic byte.
         below = results(await client.ask(fetch((0, 0), partition_max_bytes=1), 12))[0]
         assert (below.error_code, below.high_watermark) == (0, COUNT)
         met = results(await client.ask(fetch((0, 1), partition_max_bytes=1), 12))[0]
@@ -157,21 +157,21 @@ def test_a_damaged_log_is_not_made_anew_elsewhere_while_its_directory_is_away(mo
 
     monkeypatch.setattr(SimFiles, "lock", lock_if_there)
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         nonlocal is_away
         await fill(client)
-        home = partition_of(house).log.directory.partition("/t-0")[0]
+        home = partition_of(harness).log.directory.partition("/t-0")[0]
         assert home == "/one"
-        rot(house, offset=1, byte=16)
+        rot(harness, offset=1, byte=16)
         await client.ask(fetch((0, 1), partition_max_bytes=1), 12)
         await until_leader_is(client, -1)
         is_away = True
-        client = await restart(house, environment)
+        client = await restart(harness, environment)
         await asyncio.sleep(30)
         assert (await partition_told(client)).leader_id == -1
-        assert not any(name.startswith("t-0") for name in house.machine.disk.find_directory("/two").entries)
+        assert not any(name.startswith("t-0") for name in harness.machine.disk.find_directory("/two").entries)
         is_away = False
-        client = await restart(house, environment)
+        client = await restart(harness, environment)
         await until_leader_is(client, -1)
         assert await reasons_told(environment) != []
 
@@ -189,23 +189,23 @@ def test_a_log_that_cannot_be_opened_is_offline_until_it_can(monkeypatch: pytest
 
     monkeypatch.setattr(LogDirectory, "open_log", refuse)
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         nonlocal is_refused
         await fill(client)
-        client = await restart(house, environment)
+        client = await restart(harness, environment)
         await until_leader_is(client, -1)
         assert (await partition_told(client)).offline_replicas == [1]
         (reason,) = await reasons_told(environment)
         assert "Permission denied: '/data/t-0'" in reason
-        assert alerts_of(house) == ["OfflinePartitions"]
+        assert alerts_of(harness) == ["OfflinePartitions"]
         await asyncio.sleep(120)  # Checkpoints are written meanwhile, and must not forget the log.
         is_refused = False
-        files = house.machine.disk.mount()
+        files = harness.machine.disk.mount()
         recovery_point = read_offsets(files, "/data", RECOVERY_POINTS)[TopicPartition("t", 0)]
-        house.machine.disk.unmount(files)
-        client = await restart(house, environment)
+        harness.machine.disk.unmount(files)
+        client = await restart(harness, environment)
         await until_leader_is(client, 1)
-        assert recovery_point == partition_of(house).log.recovery_point == COUNT
+        assert recovery_point == partition_of(harness).log.recovery_point == COUNT
         assert await produce(client, b"more", acks=-1) == COUNT
 
     BrokerHarness().run(scenario, limit_s=10_000)

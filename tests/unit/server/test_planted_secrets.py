@@ -110,9 +110,9 @@ def alter(name: str, value: str) -> IncrementalAlterConfigsRequest:
     return IncrementalAlterConfigsRequest([IncrementalAlterConfigsResource(4, "0", [config])])
 
 
-async def use(house: BrokerHarness, environment: Environment, spread: Spread) -> list[str]:
+async def use(harness: BrokerHarness, environment: Environment, spread: Spread) -> list[str]:
     """Everything that carries a secret, done right and wrong; returns further secrets that came about."""
-    client = await house.connect(environment)
+    client = await harness.connect(environment)
     ask = client.ask
     secret = PLANTED["a password in a dynamic config"]
     spread.take(await ask(alter(DYNAMIC_JAAS, f'{PLAIN} user_alice="{secret}";'), 1))
@@ -185,8 +185,8 @@ async def raw_login(environment: Environment, mechanism: str, message: bytes, sp
 def test_no_planted_secret_gets_out(
     fails: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house, spread = BrokerHarness(), Spread()
-    house.settings |= settings()
+    harness, spread = BrokerHarness(), Spread()
+    harness.settings |= settings()
     caplog.set_level(1)
     if fails:
 
@@ -203,23 +203,23 @@ def test_no_planted_secret_gets_out(
         await asyncio.Event().wait()
 
     async def whole(environment: Environment) -> None:
-        house.world.node("idp").start(provide)
-        await house.start()
-        assert house.node is not None
-        spread.take(house.node.config.tokens)
+        harness.world.node("idp").start(provide)
+        await harness.start()
+        assert harness.node is not None
+        spread.take(harness.node.config.tokens)
         try:
-            made.extend(await asyncio.wait_for(use(house, environment, spread), 200))
+            made.extend(await asyncio.wait_for(use(harness, environment, spread), 200))
         except (ApiError, ConnectionError, TimeoutError):
             assert fails
-        spread.texts.append(house.node.render_metrics())
+        spread.texts.append(harness.node.render_metrics())
         await asyncio.sleep(5)
         if not fails:
-            audited = read_whole_file(house.node.environment.files, AUDIT, bytes_max=1 << 20).decode()
+            audited = read_whole_file(harness.node.environment.files, AUDIT, bytes_max=1 << 20).decode()
             assert "carol" in audited
             spread.texts.append(audited)
 
-    with house.world:
-        house.world.run(whole, limit_s=1000)
+    with harness.world:
+        harness.world.run(whole, limit_s=1000)
     formatter = logging.Formatter("%(message)s %(exc_text)s %(args)s")
     spread.texts += [formatter.format(record) for record in caplog.records]
     spread.texts.append(caplog.text)

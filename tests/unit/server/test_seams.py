@@ -53,9 +53,9 @@ def sample(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def in_node(scenario: Any, **settings: str) -> None:
-    house = BrokerHarness()
-    house.settings |= {name if "." in name else name.replace("_", "."): value for name, value in settings.items()}
-    house.run(scenario)
+    harness = BrokerHarness()
+    harness.settings |= {name if "." in name else name.replace("_", "."): value for name, value in settings.items()}
+    harness.run(scenario)
 
 
 async def create(client: Client, name: str, partitions: int = 1, **configs: str) -> tuple[int, str | None]:
@@ -114,7 +114,7 @@ def test_the_ready_policy_lets_the_rest_through() -> None:
 
 
 def test_the_ready_policy_in_a_node() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         assert await create(client, "app-orders", 3) == (0, None)
         code, message = await create(client, "orders", 3)
         assert code == PolicyViolation.code
@@ -127,7 +127,7 @@ def test_the_ready_policy_in_a_node() -> None:
 
 @pytest.mark.usefixtures("sample")
 def test_a_package_of_the_deployment_decides() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         assert await create(client, "t") == (0, None)
         assert await create(client, "forbidden") == (PolicyViolation.code, "not this name")
         assert await create(client, "t-2", retention_ms="5") == (PolicyViolation.code, "retention is 5")
@@ -143,14 +143,14 @@ def test_a_package_of_the_deployment_decides() -> None:
 
 @pytest.mark.usefixtures("sample")
 def test_a_policy_that_fails_refuses_is_counted_and_stops_nothing() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         for number in (1, 2):
             code, message = await create(client, "broken")
             assert code == PolicyViolation.code
             assert "secret" not in (message or "")
-            assert house.node is not None
+            assert harness.node is not None
             key = 'millbeck_seam_failures_total{setting="create.topic.policy.class.name"}'
-            assert samples(house.node)[key] == number
+            assert samples(harness.node)[key] == number
         assert await create(client, "t") == (0, None)
 
     in_node(scenario, create_topic_policy_class_name="SampleTopics")
@@ -158,13 +158,13 @@ def test_a_policy_that_fails_refuses_is_counted_and_stops_nothing() -> None:
 
 @pytest.mark.usefixtures("sample")
 def test_an_authorizer_of_the_deployment_decides_and_denies_where_it_fails() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         assert (await create(client, "ANONYMOUS-1"))[0] == 0
         assert (await create(client, "other"))[0] == TopicAuthorizationFailed.code
         assert (await create(client, "broken"))[0] == TopicAuthorizationFailed.code
-        assert house.node is not None
+        assert harness.node is not None
         key = 'millbeck_seam_failures_total{setting="authorizer.class.name"}'
-        assert samples(house.node)[key] >= 1
+        assert samples(harness.node)[key] >= 1
         described = await client.ask(DescribeAclsRequest(), 3)
         assert described.error_code == SecurityDisabled.code
 
@@ -173,9 +173,9 @@ def test_an_authorizer_of_the_deployment_decides_and_denies_where_it_fails() -> 
 
 @pytest.mark.usefixtures("sample")
 def test_a_selector_of_the_deployment_is_found() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        assert house.node.broker.replication.context.wakes_followers
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        assert harness.node.broker.replication.context.wakes_followers
 
     in_node(scenario, replica_selector_class="SampleNearest")
 
@@ -210,11 +210,11 @@ async def log_in(client: Client, user: str) -> int:
     return code
 
 
-def principals_of(house: BrokerHarness, listener: str) -> list[str]:
-    assert house.node is not None
+def principals_of(harness: BrokerHarness, listener: str) -> list[str]:
+    assert harness.node is not None
     return [
         connection.principal.text
-        for each in house.node.listeners
+        for each in harness.node.listeners
         if each.address.name == listener
         for connection in each.connections.values()
     ]
@@ -222,11 +222,11 @@ def principals_of(house: BrokerHarness, listener: str) -> list[str]:
 
 @pytest.mark.usefixtures("sample")
 def test_a_builder_names_clients() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         assert (await client.ask(MetadataRequest(None), 12)).brokers
-        assert principals_of(house, "PLAINTEXT") == ["Team:PLAINTEXT/ANONYMOUS"]
+        assert principals_of(harness, "PLAINTEXT") == ["Team:PLAINTEXT/ANONYMOUS"]
         alice, code = await by_plain(environment, "alice")
-        assert (code, principals_of(house, "SASL_PLAINTEXT")) == (0, ["Team:SASL_PLAINTEXT/PLAIN/alice"])
+        assert (code, principals_of(harness, "SASL_PLAINTEXT")) == (0, ["Team:SASL_PLAINTEXT/PLAIN/alice"])
         assert await log_in(alice, "alice") == 0, "the same principal again"
         assert (await alice.ask(MetadataRequest(None), 12)).brokers
 
@@ -235,14 +235,14 @@ def test_a_builder_names_clients() -> None:
 
 @pytest.mark.usefixtures("sample")
 def test_where_a_builder_gives_nobody_the_client_is_refused() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         for user in ("broken", "stranger"):
             refused, code = await by_plain(environment, user)
             assert code == SaslAuthenticationFailed.code
             with pytest.raises(ConnectionError):
                 await refused.ask(MetadataRequest(None), 12)
-        assert house.node is not None
-        failures = samples(house.node)['millbeck_seam_failures_total{setting="principal.builder.class"}']
+        assert harness.node is not None
+        failures = samples(harness.node)['millbeck_seam_failures_total{setting="principal.builder.class"}']
         assert failures == 1, "a refusal is no failure"
         swapped, code = await by_plain(environment, "swap")
         assert code == 0
@@ -253,10 +253,10 @@ def test_where_a_builder_gives_nobody_the_client_is_refused() -> None:
 
 @pytest.mark.usefixtures("sample")
 def test_one_listener_may_have_a_builder() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await by_plain(environment, "alice")
-        assert principals_of(house, "PLAINTEXT") == ["User:ANONYMOUS"]
-        assert principals_of(house, "SASL_PLAINTEXT") == ["Team:SASL_PLAINTEXT/PLAIN/alice"]
+        assert principals_of(harness, "PLAINTEXT") == ["User:ANONYMOUS"]
+        assert principals_of(harness, "SASL_PLAINTEXT") == ["Team:SASL_PLAINTEXT/PLAIN/alice"]
 
     in_node(
         scenario,
@@ -299,14 +299,14 @@ def test_what_is_no_principal_is_a_failure(built: Any) -> None:
     ],
 )
 def test_a_node_does_not_start_without_what_its_file_names(name: str) -> None:
-    house = BrokerHarness()
-    house.settings[name] = "com.example.Missing"
+    harness = BrokerHarness()
+    harness.settings[name] = "com.example.Missing"
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         raise AssertionError("it started")
 
     with pytest.raises(SimulationStuck, match=f"InvalidConfig.*{name}: no installed package"):
-        house.run(scenario)
+        harness.run(scenario)
 
 
 @pytest.mark.usefixtures("sample")

@@ -214,7 +214,7 @@ class Connection:
         if local:
             self.local_host, self.local_port = local[0], local[1]
         self.active_at = self.now()
-        self._stream = self.listener.network.outlet(self._transport, buffers=self.listener.buffers)
+        self._stream = self.listener.network.connection_stream(self._transport, buffers=self.listener.buffers)
         self._stream.on_drained(self._drained)
         self._stream.begin_reading(self.get_buffer, self.buffer_updated)
         refusal = self.listener.admit(self)

@@ -50,7 +50,9 @@ class SimNetwork:
     def host_name(self) -> str:
         return self._process.machine_name
 
-    def outlet(self, transport: asyncio.Transport, *, buffers: SocketBuffers = SYSTEM_BUFFERS) -> ConnectionStream:
+    def connection_stream(
+        self, transport: asyncio.Transport, *, buffers: SocketBuffers = SYSTEM_BUFFERS
+    ) -> ConnectionStream:
         return TransportStream(transport)
 
 

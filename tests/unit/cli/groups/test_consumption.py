@@ -8,7 +8,7 @@ from millbeck.cli.connection_options import Target
 from millbeck.cli.groups import consumption
 from millbeck.kernel.environment import Environment
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.share_member import configure, create, produce, share_house
+from tests.unit.server.harness.share_member import configure, create, produce, share_harness
 
 
 class Printed:
@@ -30,7 +30,7 @@ def test_records_are_printed_and_accepted(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(consumption, "sys", Stand)
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         async def reachable(cluster: object, target: Target) -> None: ...
 
         monkeypatch.setattr(consumption, "check_reachable", reachable)
@@ -50,7 +50,7 @@ def test_records_are_printed_and_accepted(monkeypatch: pytest.MonkeyPatch) -> No
             )
         assert printed.text == b"a\nb\nc\n"
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 @pytest.mark.parametrize(

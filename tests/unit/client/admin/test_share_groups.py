@@ -9,14 +9,14 @@ from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import GroupIdNotFound, NonEmptyGroup
 from millbeck.kernel.ids import TopicPartition
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.share_member import begin, settled, share_house
+from tests.unit.server.harness.share_member import begin, settled, share_harness
 
 T0 = TopicPartition("t", 0)
 
 
 def test_share_groups_are_described_and_set_anew() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        member, topic_id = await begin(house, client, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(harness, client, environment)
         await settled(member, topic_id)
         async with Admin({"bootstrap.servers": "n1:9092"}, environment=environment) as admin:
             described = await admin.describe_share_groups(["g", "none"])
@@ -39,4 +39,4 @@ def test_share_groups_are_described_and_set_anew() -> None:
             assert (await admin.delete_share_offsets("g", ["t"])).all() == {"t": "t"}
             assert (await admin.list_share_offsets(["g"])).all()["g"] == {}
 
-    share_house().run(scenario)
+    share_harness().run(scenario)

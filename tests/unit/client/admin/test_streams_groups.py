@@ -13,7 +13,7 @@ from tests.unit.server.harness.client_requests import find_coordinator
 
 
 def test_streams_groups_are_described_by_tasks_and_by_partitions() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await find_coordinator(client, "g")
         await client.ask(CreateTopicsRequest(topics=[CreatableTopic("t", num_partitions=2, replication_factor=1)]), 7)
         topology = Topology(0, [Subtopology("0", ["t"])])

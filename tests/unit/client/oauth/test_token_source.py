@@ -44,8 +44,8 @@ Scenario = Callable[[BrokerHarness, Provider, Environment], Coroutine[Any, Any, 
 
 
 def in_node(scenario: Scenario, **provider_options: Any) -> Any:
-    house = BrokerHarness()
-    house.settings |= NODE
+    harness = BrokerHarness()
+    harness.settings |= NODE
     providers: list[Provider] = []
 
     async def provide(environment: Environment) -> None:
@@ -55,14 +55,14 @@ def in_node(scenario: Scenario, **provider_options: Any) -> Any:
         await asyncio.Event().wait()
 
     async def whole(environment: Environment) -> Any:
-        house.world.node("idp").start(provide)
+        harness.world.node("idp").start(provide)
         while not providers:
             await asyncio.sleep(0.01)
-        await house.start()
-        return await scenario(house, providers[0], environment)
+        await harness.start()
+        return await scenario(harness, providers[0], environment)
 
-    with house.world:
-        return house.world.run(whole, limit_s=20_000)
+    with harness.world:
+        return harness.world.run(whole, limit_s=20_000)
 
 
 def credentials(environment: Environment, **changed: str) -> Any:
@@ -85,11 +85,11 @@ def write(environment: Environment, path: str, content: bytes) -> None:
     file.close()
 
 
-def principals(house: BrokerHarness) -> list[str]:
-    assert house.node is not None
+def principals(harness: BrokerHarness) -> list[str]:
+    assert harness.node is not None
     return [
         connection.principal.text
-        for listener in house.node.listeners
+        for listener in harness.node.listeners
         if listener.address.has_sasl
         for connection in listener.connections.values()
     ]
@@ -100,12 +100,12 @@ def requests(provider: Provider) -> int:
 
 
 def test_a_client_gets_a_token_and_logs_in_with_it() -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
         sasl = credentials(environment)
         connections = await asyncio.gather(*(connect(environment, sasl) for _ in range(5)))
         for connection in connections:
             assert (await ask(connection)).brokers
-        assert principals(house) == ["User:service"] * 5
+        assert principals(harness) == ["User:service"] * 5
         assert requests(provider) == 1, "its connections share a token"
         assert provider.forms[0] == {"grant_type": "client_credentials"}
         assert sasl.subject() == "service"
@@ -114,7 +114,7 @@ def test_a_client_gets_a_token_and_logs_in_with_it() -> None:
 
 
 def test_an_admin_client_with_a_properties_file_of_kafkas() -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
         async with Admin(CLIENT, environment=environment) as admin:
             assert (await admin.describe_cluster()).nodes
 
@@ -122,19 +122,19 @@ def test_an_admin_client_with_a_properties_file_of_kafkas() -> None:
 
 
 def test_sessions_are_renewed_with_new_tokens() -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
         connection = await connect(environment, credentials(environment))
         for _ in range(40):
             await asyncio.sleep(5)
             assert (await ask(connection)).brokers
         assert 6 <= requests(provider) <= 12
-        assert principals(house) == ["User:service"]
+        assert principals(harness) == ["User:service"]
 
     in_node(scenario, lifetime_s=30)
 
 
 def test_the_token_serves_on_while_the_provider_is_down_and_then_no_longer() -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
         sasl = credentials(environment)
         first = await connect(environment, sasl)
         provider.behaviour = "silent"
@@ -155,7 +155,7 @@ def test_the_token_serves_on_while_the_provider_is_down_and_then_no_longer() -> 
 
 
 def test_a_provider_that_is_down_is_asked_less_and_less() -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
         sasl = credentials(environment)
         provider.behaviour = "error"
         started = environment.clock.monotonic()
@@ -169,7 +169,7 @@ def test_a_provider_that_is_down_is_asked_less_and_less() -> None:
 
 
 def test_a_refusal_is_final_and_says_what_the_provider_said() -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
         provider.behaviour = "refused"
         with pytest.raises(SaslAuthenticationFailed) as caught:
             await connect(environment, credentials(environment))
@@ -180,7 +180,7 @@ def test_a_refusal_is_final_and_says_what_the_provider_said() -> None:
 
 
 def test_a_token_that_the_broker_refuses() -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
         write(environment, "/token", token("alice", environment.clock.wall_ms(), aud="others").encode())
         sasl = credentials(environment, **{f"{P}token.endpoint.url": "file:///token"})
         with pytest.raises(SaslAuthenticationFailed, match=r'n1:9092 refused the token in /token: \{"status":"inv'):
@@ -190,7 +190,7 @@ def test_a_token_that_the_broker_refuses() -> None:
 
 
 def test_a_token_in_a_file_is_read_again_for_the_next_connection() -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
         sasl = credentials(environment, **{f"{P}token.endpoint.url": "file:///token"})
         with pytest.raises(SaslAuthenticationFailed, match="/token cannot be read"):
             await connect(environment, sasl)
@@ -198,7 +198,7 @@ def test_a_token_in_a_file_is_read_again_for_the_next_connection() -> None:
             await asyncio.sleep(1)
             write(environment, "/token", token(subject, environment.clock.wall_ms(), lifetime_s=60).encode() + b"\n")
             connection = await connect(environment, sasl)
-            assert principals(house) == [f"User:{subject}"]
+            assert principals(harness) == [f"User:{subject}"]
             connection.close()
             await asyncio.sleep(54)
 
@@ -207,7 +207,7 @@ def test_a_token_in_a_file_is_read_again_for_the_next_connection() -> None:
 
 @pytest.mark.parametrize("grant", ["jwt-bearer", "client credentials"])
 def test_assertions_are_signed_anew_for_each_request(grant: str) -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
         write(environment, "/key.pem", RSA.as_pem(private=True, password="s3cret"))
         write(environment, "/template.json", b'{"header":{"kid":"rsa"},"payload":{"role":"x"}}')
         given = {
@@ -234,7 +234,7 @@ def test_assertions_are_signed_anew_for_each_request(grant: str) -> None:
 
 
 def test_the_end_of_one_connection_does_not_end_the_fetch_of_others() -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
         sasl = credentials(environment)
         first = asyncio.ensure_future(connect(environment, sasl))
         second = asyncio.ensure_future(connect(environment, sasl))
@@ -248,7 +248,7 @@ def test_the_end_of_one_connection_does_not_end_the_fetch_of_others() -> None:
 
 
 def test_an_unsecured_token_is_made_by_the_client() -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
         module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
         given = {
             "sasl.jaas.config": f'{module} unsecuredLoginStringClaim_sub="alice";',

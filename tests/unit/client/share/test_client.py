@@ -11,7 +11,7 @@ from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError, InvalidConfig, InvalidRequest
 from millbeck.kernel.ids import TopicPartition
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.share_member import configure, create, produce, share_house
+from tests.unit.server.harness.share_member import configure, create, produce, share_harness
 
 SETTINGS = {"bootstrap.servers": "n1:9092", "group.id": "g"}
 EXPLICIT = SETTINGS | {"share.acknowledgement.mode": "explicit"}
@@ -31,7 +31,7 @@ async def prepared(client: Client, partitions: int = 1) -> None:
 
 
 def test_implicit_consumers_share_the_records_and_accept_each_once() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepared(client, 2)
         accepted: list[tuple[TopicPartition, int]] = []
 
@@ -52,11 +52,11 @@ def test_implicit_consumers_share_the_records_and_accept_each_once() -> None:
             await consumer.close()
         assert sorted(accepted) == [(TopicPartition("t", index), offset) for index in (0, 1) for offset in range(5)]
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 def test_explicit_consumers_say_what_became_of_each() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepared(client)
         await produce(client, b"a", b"b", b"c")
         async with ShareConsumer(EXPLICIT, environment=environment) as consumer:
@@ -76,11 +76,11 @@ def test_explicit_consumers_say_what_became_of_each() -> None:
             (third,) = await some(another, 1)
             assert third.delivery_count == 3, "what was not settled was given back when the other closed"
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 def test_a_restarted_node_is_found_again_and_nothing_accepted_comes_twice() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepared(client)
         await produce(client, b"a", b"b")
         async with ShareConsumer(EXPLICIT, environment=environment) as consumer:
@@ -88,16 +88,16 @@ def test_a_restarted_node_is_found_again_and_nothing_accepted_comes_twice() -> N
             first = await some(consumer, 2)
             consumer.acknowledge(first[0])
             assert await consumer.commit() == {TopicPartition("t", 0): None}
-            house.machine.crash()
-            await house.start()
+            harness.machine.crash()
+            await harness.start()
             (again,) = await some(consumer, 1, 60)
             assert again.record.value == b"b"
 
-    share_house(**{"log.flush.interval.messages": "1"}).run(scenario)
+    share_harness(**{"log.flush.interval.messages": "1"}).run(scenario)
 
 
 def test_offsets_without_records_are_told_as_gaps() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepared(client)
         await produce(client, b"a", b"b")
         async with ShareConsumer(EXPLICIT, environment=environment) as consumer:
@@ -109,11 +109,11 @@ def test_offsets_without_records_are_told_as_gaps() -> None:
             assert list(outcomes.values()) == [None]
             assert await consumer.poll(timeout_s=0.2) == []
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 def test_a_consumer_needs_a_group_and_its_mode() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         with pytest.raises(InvalidConfig, match=r"group\.id"):
             ShareConsumer({"bootstrap.servers": "n1:9092"}, environment=environment)
         consumer = ShareConsumer(SETTINGS, environment=environment)
@@ -122,4 +122,4 @@ def test_a_consumer_needs_a_group_and_its_mode() -> None:
             consumer.acknowledge(delivery)
         await consumer.close()
 
-    share_house().run(scenario)
+    share_harness().run(scenario)

@@ -7,7 +7,7 @@ from millbeck.client.share.config import ShareConsumerConfig
 from millbeck.client.share.membership import ShareMembership
 from millbeck.kernel.environment import Environment
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.share_member import create, share_house
+from tests.unit.server.harness.share_member import create, share_harness
 
 
 async def until(condition: object, seconds: float = 30) -> None:
@@ -17,7 +17,7 @@ async def until(condition: object, seconds: float = 30) -> None:
 
 
 def test_a_member_hears_of_its_partitions_and_leaves() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client, partitions=2)
         cluster = Cluster(environment, ShareConsumerConfig.parse({"bootstrap.servers": "n1:9092", "group.id": "g"}))
         changes: list[int] = []
@@ -30,11 +30,11 @@ def test_a_member_hears_of_its_partitions_and_leaves() -> None:
         assert membership.epoch == 0
         await cluster.close()
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 def test_a_member_that_was_removed_joins_again() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         cluster = Cluster(environment, ShareConsumerConfig.parse({"bootstrap.servers": "n1:9092", "group.id": "g"}))
         membership = ShareMembership(cluster, "g", None, lambda: None)
@@ -46,4 +46,4 @@ def test_a_member_that_was_removed_joins_again() -> None:
         assert membership.failure is None
         await cluster.close()
 
-    share_house().run(scenario)
+    share_harness().run(scenario)

@@ -140,7 +140,7 @@ def test_a_stop_between_the_fork_and_the_handlers_of_the_work_is_not_lost(
     assert RunDirectory(home, "kept").state() == "stopped"
 
 
-def test_the_run_is_held_by_a_child_that_lost_its_keeper_and_ends(
+def test_the_run_is_held_by_a_child_that_lost_its_supervisor_and_ends(
     started: list[subprocess.Popen[str]], home: Path
 ) -> None:
     child = (

@@ -38,7 +38,15 @@ from millbeck.wire.messages.configs import (
 )
 from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import create, delete, fetch, in_house, partition_of, produce, results
+from tests.unit.server.harness.client_requests import (
+    create,
+    delete,
+    fetch,
+    partition_of,
+    produce,
+    results,
+    run_scenario,
+)
 
 SMALL: dict[str, Any] = {"internal_segment_bytes": "400", "cleanup_policy": "compact"}
 OFTEN = {"log_cleaner_backoff_ms": "100"}
@@ -46,9 +54,9 @@ NAME = TopicPartition("t", 0)
 TOPIC, BROKER = 2, 4
 
 
-def cleaner_of(house: BrokerHarness) -> Cleaner:
-    assert house.node is not None
-    return house.node.broker.cleaner
+def cleaner_of(harness: BrokerHarness) -> Cleaner:
+    assert harness.node is not None
+    return harness.node.broker.cleaner
 
 
 async def fill(
@@ -99,57 +107,57 @@ async def alter(client: Client, resource: int, name: str, **settings: Any) -> in
     return code
 
 
-def checkpoint_of(house: BrokerHarness) -> str:
-    assert house.node is not None
-    files = house.node.environment.files
+def checkpoint_of(harness: BrokerHarness) -> str:
+    assert harness.node is not None
+    files = harness.node.environment.files
     if not files.exists("/data/cleaner-offset-checkpoint"):
         return ""
     return files.open("/data/cleaner-offset-checkpoint", OpenMode.READ).read(10_000, 0).decode()
 
 
 def test_a_compacted_log_keeps_the_latest_of_each_key_at_its_offset() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, **SMALL)
         table = await fill(client)
         before = await read(client)
-        await until(lambda: cleaner_of(house).statistics.run_count)
+        await until(lambda: cleaner_of(harness).statistics.run_count)
         after = await read(client)
         assert len(after) < len(before) == 40
         assert set(after) <= set(before)
         assert table_of(after) == table
-        log = partition_of(house).log
-        (line,) = [line for line in checkpoint_of(house).splitlines() if line.startswith("t ")]
+        log = partition_of(harness).log
+        (line,) = [line for line in checkpoint_of(harness).splitlines() if line.startswith("t ")]
         assert line == f"t 0 {log.active.base_offset}"
         await asyncio.sleep(1)
-        assert cleaner_of(house).statistics.run_count == 1
+        assert cleaner_of(harness).statistics.run_count == 1
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 # What is chosen.
 
 
 def test_a_log_is_left_alone_until_it_is_dirty_enough() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, **SMALL, min_cleanable_dirty_ratio="1.0")
         await fill(client)
         await asyncio.sleep(2)
-        assert cleaner_of(house).statistics.run_count == 0
-        assert cleaner_of(house).statistics.dirtiest_ratio == 1.0
+        assert cleaner_of(harness).statistics.run_count == 0
+        assert cleaner_of(harness).statistics.dirtiest_ratio == 1.0
         assert await alter(client, TOPIC, "t", min_cleanable_dirty_ratio="0.9") == 0
-        await until(lambda: cleaner_of(house).statistics.run_count)
+        await until(lambda: cleaner_of(harness).statistics.run_count)
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 def test_the_dirtiest_comes_first_and_each_has_its_turn() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        workers = hold_workers(house)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        workers = hold_workers(harness)
         for topic in ("a", "b", "c"):
             await create(client, topic, **SMALL, min_cleanable_dirty_ratio="0.1")
         for topic, clean in (("a", 20), ("b", 5), ("c", 10)):
             await fill(client, topic=topic)
-            checkpoint = cleaner_of(house)._checkpoint_of(TopicPartition(topic, 0))
+            checkpoint = cleaner_of(harness)._checkpoint_of(TopicPartition(topic, 0))
             assert checkpoint is not None
             checkpoint.note(TopicPartition(topic, 0), clean)
         await asyncio.sleep(1)  # sealed segments are being flushed
@@ -166,11 +174,11 @@ def test_the_dirtiest_comes_first_and_each_has_its_turn() -> None:
         names = [handle.argument.job.topic_partition.topic for handle in workers.handles]
         assert names == ["b", "c", "a"]
 
-    in_house(scenario, log_cleaner_backoff_ms="1000000")
+    run_scenario(scenario, log_cleaner_backoff_ms="1000000")
 
 
 def test_what_is_young_stays_and_what_is_old_is_due() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         now_ms = environment.clock.wall_ms()
         await create(client, "young", **SMALL, min_compaction_lag_ms="60000")
         await create(client, "due", **SMALL, min_cleanable_dirty_ratio="1.0", max_compaction_lag_ms="30000")
@@ -178,66 +186,66 @@ def test_what_is_young_stays_and_what_is_old_is_due() -> None:
             for topic in ("young", "due"):
                 await produce(client, b"v%d" % number, topic=topic, key=b"k", timestamp=now_ms)
         await asyncio.sleep(10)
-        assert cleaner_of(house).statistics.run_count == 0
-        await until(lambda: cleaner_of(house).statistics.run_count == 1)
+        assert cleaner_of(harness).statistics.run_count == 0
+        await until(lambda: cleaner_of(harness).statistics.run_count == 1)
         assert len(await read(client, "due")) < 30 == len(await read(client, "young"))
-        assert cleaner_of(house).statistics.compaction_delay_seconds_max() > 0
-        await until(lambda: cleaner_of(house).statistics.run_count == 2, 90)
+        assert cleaner_of(harness).statistics.compaction_delay_seconds_max() > 0
+        await until(lambda: cleaner_of(harness).statistics.run_count == 2, 90)
         assert len(await read(client, "young")) < 30
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 def test_without_the_cleaner_nothing_is_compacted() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, **SMALL)
         await fill(client)
         await asyncio.sleep(5)
         assert len(await read(client)) == 40
-        assert cleaner_of(house).dead_thread_count == 0
+        assert cleaner_of(harness).dead_thread_count == 0
 
-    in_house(scenario, **OFTEN, log_cleaner_enable="false")
+    run_scenario(scenario, **OFTEN, log_cleaner_enable="false")
 
 
 def test_a_thread_that_fails_every_round_counts_as_dead_until_it_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        cleaner = cleaner_of(house)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        cleaner = cleaner_of(harness)
         with monkeypatch.context() as patch:
             patch.setattr(cleaner, "_choose", broken)
             await until(lambda: cleaner.dead_thread_count == 1)
         await until(lambda: cleaner.dead_thread_count == 0)
-        assert house.node is not None
-        assert house.node.broker.unexpected_errors > 0
-        house.node.broker.unexpected_errors = 0
+        assert harness.node is not None
+        assert harness.node.broker.unexpected_errors > 0
+        harness.node.broker.unexpected_errors = 0
 
     async def broken() -> None:
         raise ZeroDivisionError("oh")
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 def test_both_policies_hold_together() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, internal_segment_bytes="400", cleanup_policy="compact,delete", retention_ms="20000")
         now_ms = environment.clock.wall_ms()
         for number in range(40):
             await produce(client, b"v%d" % number, key=b"k%d" % (number % 3), timestamp=now_ms)
-        await until(lambda: cleaner_of(house).statistics.run_count)
+        await until(lambda: cleaner_of(harness).statistics.run_count)
         assert 3 <= len(await read(client)) < 40
-        await until(lambda: partition_of(house).log.log_start_offset == 40)
+        await until(lambda: partition_of(harness).log.log_start_offset == 40)
         await fill(client, start=40)
-        await until(lambda: cleaner_of(house).statistics.run_count == 2)
+        await until(lambda: cleaner_of(harness).statistics.run_count == 2)
 
-    in_house(scenario, **OFTEN, log_retention_check_interval_ms="1000")
+    run_scenario(scenario, **OFTEN, log_retention_check_interval_ms="1000")
 
 
 def test_the_default_policy_of_the_broker_counts() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, internal_segment_bytes="400")
         await fill(client)
-        await until(lambda: cleaner_of(house).statistics.run_count)
+        await until(lambda: cleaner_of(harness).statistics.run_count)
 
-    in_house(scenario, **OFTEN, log_cleanup_policy="compact")
+    run_scenario(scenario, **OFTEN, log_cleanup_policy="compact")
 
 
 # Policies that change, records without keys.
@@ -256,7 +264,7 @@ def keyless() -> bytes:
 
 
 def test_records_without_a_key_are_refused_by_name_and_the_policy_may_change() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, internal_segment_bytes="400")
         for _ in range(10):
             assert (await produce_raw(client, keyless())).error_code == 0
@@ -265,20 +273,20 @@ def test_records_without_a_key_are_refused_by_name_and_the_policy_may_change() -
         assert answer.error_code == InvalidRecord.code
         assert [refused.batch_index for refused in answer.record_errors] == [1]
         table = await fill(client)
-        await until(lambda: cleaner_of(house).statistics.run_count)
+        await until(lambda: cleaner_of(harness).statistics.run_count)
         after = await read(client)
-        assert b"" not in {key for offset, key, _ in after if offset < partition_of(house).log.active.base_offset}
+        assert b"" not in {key for offset, key, _ in after if offset < partition_of(harness).log.active.base_offset}
         assert table_of(after).items() >= table.items()
         assert await alter(client, TOPIC, "t", cleanup_policy="delete") == 0
         assert (await produce_raw(client, keyless())).error_code == 0
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 # Runs that do not come to their end.
 
 
-class HeldErrand:
+class HeldJob:
     def __init__(self, files: Files, argument: Any, on_report: Any) -> None:
         self.files = files
         self.argument = argument
@@ -307,26 +315,26 @@ class HeldWorkers:
 
     def __init__(self, files: Files) -> None:
         self.files = files
-        self.handles: list[HeldErrand] = []
+        self.handles: list[HeldJob] = []
 
-    def start(self, job: Any, argument: Any, on_report: Any) -> HeldErrand:
-        self.handles.append(HeldErrand(self.files, argument, on_report))
+    def start(self, job: Any, argument: Any, on_report: Any) -> HeldJob:
+        self.handles.append(HeldJob(self.files, argument, on_report))
         return self.handles[-1]
 
     def close(self) -> None:
         pass
 
 
-def hold_workers(house: BrokerHarness) -> HeldWorkers:
-    assert house.node is not None
-    workers = HeldWorkers(house.node.environment.files)
+def hold_workers(harness: BrokerHarness) -> HeldWorkers:
+    assert harness.node is not None
+    workers = HeldWorkers(harness.node.environment.files)
     held: Any = workers
-    house.node.broker.environment = replace(house.node.broker.environment, workers=held)
+    harness.node.broker.environment = replace(harness.node.broker.environment, workers=held)
     return workers
 
 
-async def held_run(house: BrokerHarness, client: Client) -> HeldErrand:
-    workers = hold_workers(house)
+async def held_run(harness: BrokerHarness, client: Client) -> HeldJob:
+    workers = hold_workers(harness)
     await create(client, **SMALL)
     await fill(client)
     await until(lambda: workers.handles)
@@ -334,91 +342,91 @@ async def held_run(house: BrokerHarness, client: Client) -> HeldErrand:
 
 
 def test_a_deleted_topic_ends_its_run_and_another_of_its_name_begins_anew() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        handle = await held_run(house, client)
-        checkpoint = cleaner_of(house)._checkpoint_of(NAME)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        handle = await held_run(harness, client)
+        checkpoint = cleaner_of(harness)._checkpoint_of(NAME)
         assert checkpoint is not None
         checkpoint.note(NAME, 10)
         await delete(client)
         assert handle.is_stopped
         assert checkpoint.offset_of(NAME) is None
-        await until(lambda: not cleaner_of(house).running)
-        assert cleaner_of(house).uncleanable == {}
+        await until(lambda: not cleaner_of(harness).running)
+        assert cleaner_of(harness).uncleanable == {}
         await create(client, **SMALL)
         assert checkpoint.offset_of(NAME) is None
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 @pytest.mark.parametrize("policy", ["delete", ""])
 def test_a_log_that_is_no_longer_compacted_ends_its_run(policy: str) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        handle = await held_run(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        handle = await held_run(harness, client)
         assert await alter(client, TOPIC, "t", retention_ms="5") == 0
         assert not handle.is_stopped
         assert await alter(client, TOPIC, "t", cleanup_policy=policy) == 0
         assert handle.is_stopped
-        await until(lambda: not cleaner_of(house).running)
+        await until(lambda: not cleaner_of(harness).running)
         assert (await produce_raw(client, keyless())).error_code == 0
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 def test_a_directory_that_fails_ends_the_runs_in_it() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        handle = await held_run(house, client)
-        assert house.node is not None
-        directory = house.node.broker.logs.directory_of(NAME)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        handle = await held_run(harness, client)
+        assert harness.node is not None
+        directory = harness.node.broker.logs.directory_of(NAME)
         assert directory is not None
         directory.failed("a test")
         assert handle.is_stopped
-        await until(lambda: not cleaner_of(house).running)
-        assert cleaner_of(house).uncleanable == {}
+        await until(lambda: not cleaner_of(harness).running)
+        assert cleaner_of(harness).uncleanable == {}
 
-    in_house(scenario, **OFTEN, log_dirs="/data,/other")
+    run_scenario(scenario, **OFTEN, log_dirs="/data,/other")
 
 
 def test_a_node_that_stops_ends_its_runs_and_closes_cleanly() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        handle = await held_run(house, client)
-        node = house.node
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        handle = await held_run(harness, client)
+        node = harness.node
         assert node is not None
         stopping = asyncio.ensure_future(node.stop())
         await stopping
         assert handle.is_stopped
-        assert cleaner_of(house).running == {}
+        assert cleaner_of(harness).running == {}
         assert node.environment.files.exists("/data/.kafka_cleanshutdown")
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 def test_a_truncated_log_ends_its_run_and_is_dirty_from_there() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        handle = await held_run(house, client)
-        checkpoint = cleaner_of(house)._checkpoint_of(NAME)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        handle = await held_run(harness, client)
+        checkpoint = cleaner_of(harness)._checkpoint_of(NAME)
         assert checkpoint is not None
         checkpoint.note(NAME, 30)
-        await cleaner_of(house).partition_truncated(NAME, 12)
+        await cleaner_of(harness).partition_truncated(NAME, 12)
         assert handle.is_stopped
         assert checkpoint.offset_of(NAME) == 12
-        assert checkpoint_of(house).endswith("t 0 12\n")
+        assert checkpoint_of(harness).endswith("t 0 12\n")
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 def test_a_log_that_changed_under_the_run_is_compacted_later() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        handle = await held_run(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        handle = await held_run(harness, client)
         handle.fail(SourceRemoved("gone"))
-        await until(lambda: len(hold_of(house).handles) == 2)
-        assert cleaner_of(house).uncleanable == {}
+        await until(lambda: len(hold_of(harness).handles) == 2)
+        assert cleaner_of(harness).uncleanable == {}
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
-def hold_of(house: BrokerHarness) -> HeldWorkers:
-    assert house.node is not None
-    workers: Any = house.node.broker.environment.workers
+def hold_of(harness: BrokerHarness) -> HeldWorkers:
+    assert harness.node is not None
+    workers: Any = harness.node.broker.environment.workers
     assert isinstance(workers, HeldWorkers)
     return workers
 
@@ -433,46 +441,46 @@ LASTING = {
 def test_what_cannot_be_compacted_is_left_alone_until_the_next_start(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        handle = await held_run(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        handle = await held_run(harness, client)
         handle.fail(error)
-        await until(lambda: NAME in cleaner_of(house).uncleanable)
+        await until(lambda: NAME in cleaner_of(harness).uncleanable)
         assert "t-0 cannot be compacted" in caplog.text
         await asyncio.sleep(2)
-        assert len(hold_of(house).handles) == 1
-        assert house.node is not None
-        metrics = house.node.render_metrics()
+        assert len(hold_of(harness).handles) == 1
+        assert harness.node is not None
+        metrics = harness.node.render_metrics()
         assert 'kafka_log_logcleanermanager_uncleanable_partitions_count{logdirectory="/data"} 1' in metrics
         assert 'kafka_log_logcleanermanager_uncleanable_bytes{logdirectory="/data"} 0' not in metrics
-        assert cleaner_of(house).uncleanable_bytes(NAME) > 0
+        assert cleaner_of(harness).uncleanable_bytes(NAME) > 0
         # It is still a topic that one can write to and read.
         await fill(client)
-        house.machine.crash()
-        await house.start()
-        client = await house.connect(environment)
+        harness.machine.crash()
+        await harness.start()
+        client = await harness.connect(environment)
         # What recovery has read is durable, for all it knows, with the first checkpoint after it.
-        await until(lambda: cleaner_of(house).statistics.run_count, 90)
-        assert cleaner_of(house).uncleanable == {}
+        await until(lambda: cleaner_of(harness).statistics.run_count, 90)
+        assert cleaner_of(harness).uncleanable == {}
         assert len(await read(client)) < 80
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 def test_something_unexpected_is_reported_and_left_alone() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        handle = await held_run(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        handle = await held_run(harness, client)
         handle.fail(ZeroDivisionError("oh"))
-        await until(lambda: NAME in cleaner_of(house).uncleanable)
-        assert house.node is not None
-        assert house.node.broker.unexpected_errors == 1
-        house.node.broker.unexpected_errors = 0
-        assert cleaner_of(house).dead_thread_count == 0
+        await until(lambda: NAME in cleaner_of(harness).uncleanable)
+        assert harness.node is not None
+        assert harness.node.broker.unexpected_errors == 1
+        harness.node.broker.unexpected_errors = 0
+        assert cleaner_of(harness).dead_thread_count == 0
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 def test_a_defect_in_one_log_leaves_the_others_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         before = planning.survey
 
         def defective(log: Any, **details: Any) -> Any:
@@ -484,31 +492,31 @@ def test_a_defect_in_one_log_leaves_the_others_their_turn(monkeypatch: pytest.Mo
         for topic in ("a", "b"):
             await create(client, topic, **SMALL)
             await fill(client, topic=topic)
-        cleaner = cleaner_of(house)
+        cleaner = cleaner_of(harness)
         await until(lambda: TopicPartition("b", 0) in cleaner.dirty_ratios)
         await until(lambda: cleaner.dirty_ratios[TopicPartition("b", 0)] == 0)
         assert cleaner.uncleanable == {TopicPartition("a", 0): "ZeroDivisionError('oh')"}
-        assert house.node is not None
-        assert house.node.broker.unexpected_errors == 1
-        house.node.broker.unexpected_errors = 0
+        assert harness.node is not None
+        assert harness.node.broker.unexpected_errors == 1
+        harness.node.broker.unexpected_errors = 0
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 def test_a_full_disk_is_tried_again() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        handle = await held_run(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        handle = await held_run(harness, client)
         handle.fail(OSError(errno.ENOSPC, "full"))
-        await until(lambda: len(hold_of(house).handles) == 2)
-        hold_of(house).handles[1].finish()
-        await until(lambda: cleaner_of(house).statistics.run_count)
+        await until(lambda: len(hold_of(harness).handles) == 2)
+        hold_of(harness).handles[1].finish()
+        await until(lambda: cleaner_of(harness).statistics.run_count)
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 def test_a_log_without_room_leaves_the_others_their_turn_and_rests_longer_each_time() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        workers = hold_workers(house)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        workers = hold_workers(harness)
         await create(client, "u", **SMALL)
         await create(client, **SMALL, min_cleanable_dirty_ratio="0.9")
         await fill(client, topic="t")
@@ -531,40 +539,40 @@ def test_a_log_without_room_leaves_the_others_their_turn_and_rests_longer_each_t
         waits = [later - earlier for earlier, later in pairwise(began)]
         assert waits == sorted(waits)
         assert waits[-1] > 0.3
-        assert cleaner_of(house).uncleanable == {}
+        assert cleaner_of(harness).uncleanable == {}
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 def test_no_rate_at_all_is_the_smallest_one() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        workers = hold_workers(house)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        workers = hold_workers(harness)
         await create(client, **SMALL)
         await fill(client)
         await until(lambda: workers.handles)
         assert workers.handles[0].argument.bytes_per_second == 1.0
 
-    in_house(scenario, **OFTEN, log_cleaner_io_max_bytes_per_second="0")
+    run_scenario(scenario, **OFTEN, log_cleaner_io_max_bytes_per_second="0")
 
 
 def test_a_worker_that_died_is_replaced_a_few_times() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        await held_run(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        await held_run(harness, client)
         for number in range(DEATHS_MAX):
-            await until(lambda number=number: len(hold_of(house).handles) == number + 1)
-            assert NAME not in cleaner_of(house).uncleanable
-            hold_of(house).handles[number].fail(WorkerDied("killed"))
-        await until(lambda: NAME in cleaner_of(house).uncleanable)
+            await until(lambda number=number: len(hold_of(harness).handles) == number + 1)
+            assert NAME not in cleaner_of(harness).uncleanable
+            hold_of(harness).handles[number].fail(WorkerDied("killed"))
+        await until(lambda: NAME in cleaner_of(harness).uncleanable)
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 # Threads, rates, and how it goes.
 
 
 def test_as_many_at_a_time_as_there_are_threads_and_they_share_memory_and_rate() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        workers = hold_workers(house)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        workers = hold_workers(harness)
         for topic in ("a", "b", "c"):
             await create(client, topic, **SMALL)
         for topic in ("a", "b", "c"):
@@ -589,14 +597,14 @@ def test_as_many_at_a_time_as_there_are_threads_and_they_share_memory_and_rate()
         await until(lambda: len(workers.handles) == 3)
         assert await alter(client, BROKER, "", log_cleaner_threads="1") == 0
         workers.handles[2].finish()
-        await until(lambda: len(cleaner_of(house).running) == 1)
+        await until(lambda: len(cleaner_of(harness).running) == 1)
         assert second.words[-1] == 300.0
         second.finish()
-        await until(lambda: not cleaner_of(house).running)
-        assert cleaner_of(house).dead_thread_count == 0
-        assert len(cleaner_of(house)._threads) == 1
+        await until(lambda: not cleaner_of(harness).running)
+        assert cleaner_of(harness).dead_thread_count == 0
+        assert len(cleaner_of(harness)._threads) == 1
 
-    in_house(
+    run_scenario(
         scenario,
         log_cleaner_backoff_ms="1000000",
         log_cleaner_io_max_bytes_per_second="1000",
@@ -607,135 +615,135 @@ def test_as_many_at_a_time_as_there_are_threads_and_they_share_memory_and_rate()
 
 
 def test_a_slow_run_takes_the_time_its_rate_asks_for() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, **SMALL)
         await fill(client)
-        await until(lambda: cleaner_of(house).running)
+        await until(lambda: cleaner_of(harness).running)
         began = environment.clock.monotonic()
-        await until(lambda: cleaner_of(house).statistics.run_count)
+        await until(lambda: cleaner_of(harness).statistics.run_count)
         assert environment.clock.monotonic() - began > 4
 
-    in_house(scenario, **OFTEN, log_cleaner_io_max_bytes_per_second="1000")
+    run_scenario(scenario, **OFTEN, log_cleaner_io_max_bytes_per_second="1000")
 
 
 def test_metrics_tell_of_a_run_and_of_the_last_one() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        handle = await held_run(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        handle = await held_run(harness, client)
         handle.on_report(CompactionProgress(bytes_done=25, bytes_total=100))
-        assert house.node is not None
-        metrics = house.node.render_metrics()
+        assert harness.node is not None
+        metrics = harness.node.render_metrics()
         assert 'millbeck_log_cleaner_progress_ratio{topic="t",partition="0"} 0.25' in metrics
         assert 'millbeck_log_cleaner_dirty_ratio{topic="t",partition="0"} 1' in metrics
         assert "kafka_log_logcleanermanager_max_dirty_percent 100" in metrics
         handle.finish()
-        await until(lambda: cleaner_of(house).statistics.run_count)
-        metrics = house.node.render_metrics()
+        await until(lambda: cleaner_of(harness).statistics.run_count)
+        metrics = harness.node.render_metrics()
         assert "millbeck_log_cleaner_progress_ratio{" not in metrics
         assert 'millbeck_log_cleaner_dirty_ratio{topic="t",partition="0"} 0' in metrics
         assert "millbeck_log_cleaner_runs_total 1" in metrics
         assert "kafka_log_logcleaner_deadthreadcount 0" in metrics
-        assert cleaner_of(house).statistics.recopy_percent() < 50
+        assert cleaner_of(harness).statistics.recopy_percent() < 50
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 # What is remembered.
 
 
 def test_a_restart_knows_what_is_clean() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, **SMALL)
         await fill(client)
-        await until(lambda: cleaner_of(house).statistics.run_count)
+        await until(lambda: cleaner_of(harness).statistics.run_count)
         before = await read(client)
-        house.machine.power_loss(0.0)
-        await house.start()
-        client = await house.connect(environment)
+        harness.machine.power_loss(0.0)
+        await harness.start()
+        client = await harness.connect(environment)
         assert await read(client) == before
         await asyncio.sleep(3)
-        assert cleaner_of(house).statistics.run_count == 0
+        assert cleaner_of(harness).statistics.run_count == 0
         table = await fill(client, start=40)
-        await until(lambda: cleaner_of(house).statistics.run_count)
+        await until(lambda: cleaner_of(harness).statistics.run_count)
         assert table_of(await read(client)) == table
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 def test_a_checkpoint_that_cannot_be_written_is_written_later() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        house.machine.disk.fail_next(DiskCall.SYNC, path_part="cleaner-offset")
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        harness.machine.disk.fail_next(DiskCall.SYNC, path_part="cleaner-offset")
         await create(client, **SMALL)
         await fill(client)
-        await until(lambda: cleaner_of(house).statistics.run_count)
-        assert checkpoint_of(house) == ""
-        await cleaner_of(house)._save_checkpoints()
-        assert "t 0 " in checkpoint_of(house)
+        await until(lambda: cleaner_of(harness).statistics.run_count)
+        assert checkpoint_of(harness) == ""
+        await cleaner_of(harness)._save_checkpoints()
+        assert "t 0 " in checkpoint_of(harness)
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 def test_a_checkpoint_beyond_the_log_is_not_believed() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, **SMALL)
-        checkpoint = cleaner_of(house)._checkpoint_of(NAME)
+        checkpoint = cleaner_of(harness)._checkpoint_of(NAME)
         assert checkpoint is not None
         checkpoint.note(NAME, 30)
         await fill(client, count=5)
         for count in (0, 35):  # also when the log has grown beyond it
             await fill(client, count=count)
-            surveyed = cleaner_of(house).survey(partition_of(house))
+            surveyed = cleaner_of(harness).survey(partition_of(harness))
             assert surveyed is not None
             assert surveyed.first_dirty_offset == 0
             assert surveyed.was_reset == (count == 0)
 
-    in_house(scenario, log_cleaner_backoff_ms="1000000")
+    run_scenario(scenario, log_cleaner_backoff_ms="1000000")
 
 
 def test_a_log_that_is_cut_tells_the_cleaner() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        handle = await held_run(house, client)
-        checkpoint = cleaner_of(house)._checkpoint_of(NAME)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        handle = await held_run(harness, client)
+        checkpoint = cleaner_of(harness)._checkpoint_of(NAME)
         assert checkpoint is not None
         checkpoint.note(NAME, 30)
-        assert house.node is not None
-        await house.node.broker.logs.truncate(partition_of(house), 12)
+        assert harness.node is not None
+        await harness.node.broker.logs.truncate(partition_of(harness), 12)
         assert handle.is_stopped
         assert checkpoint.offset_of(NAME) == 12
-        assert partition_of(house).log.end_offset == 12
+        assert partition_of(harness).log.end_offset == 12
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 def test_a_cut_in_the_middle_of_a_swap_waits_for_threads() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, **SMALL)
         await fill(client)
-        log = partition_of(house).log
+        log = partition_of(harness).log
         await asyncio.sleep(1)
-        cleaner_of(house).apply_config()
+        cleaner_of(harness).apply_config()
         for _ in range(20_000):
             if isinstance(log.swap, Swap) and log.swap.state is SwapState.INSTALLED:
                 break
             await asyncio.sleep(0.00005)
         assert log.swap is not None
-        assert house.node is not None
-        await house.node.broker.logs.truncate(partition_of(house), 12)
+        assert harness.node is not None
+        await harness.node.broker.logs.truncate(partition_of(harness), 12)
         assert log.swap is None
         assert log.end_offset <= 12
         assert not log.is_offline
         # What was noted as clean is not, since other records may take its place.
-        await until(lambda: not cleaner_of(house).running)
-        checkpoint = cleaner_of(house)._checkpoint_of(NAME)
+        await until(lambda: not cleaner_of(harness).running)
+        checkpoint = cleaner_of(harness)._checkpoint_of(NAME)
         assert checkpoint is not None
         assert (checkpoint.offset_of(NAME) or 0) <= 12
 
-    in_house(scenario, log_cleaner_backoff_ms="1000000")
+    run_scenario(scenario, log_cleaner_backoff_ms="1000000")
 
 
 def test_a_run_that_ends_while_its_log_is_cut_says_nothing_of_what_is_clean() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        cleaner = cleaner_of(house)
-        handle = await held_run(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        cleaner = cleaner_of(harness)
+        handle = await held_run(harness, client)
         # Its result was on its way when the cut was announced; the cut itself comes later.
         handle.finish()
         await cleaner.partition_truncated(NAME, 12)
@@ -744,21 +752,21 @@ def test_a_run_that_ends_while_its_log_is_cut_says_nothing_of_what_is_clean() ->
         assert checkpoint is not None
         assert checkpoint.offset_of(NAME) is None
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 def test_a_topic_made_anew_does_not_inherit_a_checkpoint_that_was_never_read() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, **SMALL)
         await fill(client)
-        await until(lambda: "t 0 " in checkpoint_of(house))
+        await until(lambda: "t 0 " in checkpoint_of(harness))
         # A start whose cleaner has not looked at anything yet.
-        cleaner_of(house)._checkpoints.clear()
+        cleaner_of(harness)._checkpoints.clear()
         await delete(client)
         await create(client, **SMALL)
-        await until(lambda: "t 0 " not in checkpoint_of(house), 5)
+        await until(lambda: "t 0 " not in checkpoint_of(harness), 5)
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 def test_a_log_is_not_compacted_while_it_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -772,19 +780,19 @@ def test_a_log_is_not_compacted_while_it_is_copied(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(DirectoryMoves, "_step", wait_and_copy)
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        cleaner = cleaner_of(house)
-        handle = await held_run(house, client)
-        assert house.node is not None
-        broker = house.node.broker
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        cleaner = cleaner_of(harness)
+        handle = await held_run(harness, client)
+        assert harness.node is not None
+        broker = harness.node.broker
         before = broker.logs.directory_of(NAME)
         assert before is not None
         known = cleaner._checkpoint_in(before)
         known.note(NAME, 3)
-        partition = partition_of(house)
+        partition = partition_of(harness)
         broker.replication.moves.begin(partition, "/other" if before.path == "/data" else "/data")
         await asyncio.sleep(1)
-        assert (len(hold_of(house).handles), cleaner.running) == (1, {})
+        assert (len(hold_of(harness).handles), cleaner.running) == (1, {})
         assert not cleaner._may_clean(partition)
         may_go_on.set()
         await until(lambda: broker.replication.moves.of(partition) is None, 5)
@@ -794,25 +802,25 @@ def test_a_log_is_not_compacted_while_it_is_copied(monkeypatch: pytest.MonkeyPat
         assert after is not None
         assert after is not before
         assert (known.offset_of(NAME), cleaner._checkpoint_in(after).offset_of(NAME)) == (None, 3)
-        await until(lambda: len(hold_of(house).handles) == 2)
-        assert hold_of(house).handles[1].argument.job.directory.startswith(after.path)
+        await until(lambda: len(hold_of(harness).handles) == 2)
+        assert hold_of(harness).handles[1].argument.job.directory.startswith(after.path)
 
-    in_house(scenario, **OFTEN, log_dirs="/data,/other")
+    run_scenario(scenario, **OFTEN, log_dirs="/data,/other")
 
 
 def test_a_replica_that_is_mended_is_dirty_from_where_it_was_cut() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        await held_run(house, client)
-        checkpoint = cleaner_of(house)._checkpoint_of(NAME)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        await held_run(harness, client)
+        checkpoint = cleaner_of(harness)._checkpoint_of(NAME)
         assert checkpoint is not None
         checkpoint.note(NAME, 30)
-        partition = partition_of(house)
+        partition = partition_of(harness)
         partition.log.mark_corrupt(CorruptSegment(partition.log.segments[1].log_path, 0, "a test"))
-        assert house.node is not None
-        await house.node.broker.logs.repair_log(partition)
+        assert harness.node is not None
+        await harness.node.broker.logs.repair_log(partition)
         assert checkpoint.offset_of(NAME) == partition.log.segments[1].base_offset
 
-    in_house(scenario, **OFTEN)
+    run_scenario(scenario, **OFTEN)
 
 
 def test_a_node_starts_without_what_compaction_takes() -> None:

@@ -14,9 +14,9 @@ from tests.unit.server.harness.client_requests import find_coordinator
 
 
 def test_a_coordinator_follows_the_topic_as_it_is_made_and_deleted() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        broker = house.node.broker
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        broker = harness.node.broker
         (coordinator,) = broker.coordinators[:1]
         coordinator.partition_count = 99
         await find_coordinator(client, "g")
@@ -33,10 +33,10 @@ def test_a_coordinator_follows_the_topic_as_it_is_made_and_deleted() -> None:
 
 
 def test_what_is_written_to_all_reaches_every_shard() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
         await find_coordinator(client, "g")
-        coordinator = house.node.broker.coordinators[0]
+        coordinator = harness.node.broker.coordinators[0]
         seen: list[Any] = []
 
         def operation(shard: Any) -> Result[GroupRecord, None]:

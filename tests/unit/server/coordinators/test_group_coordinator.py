@@ -23,9 +23,9 @@ from tests.unit.server.harness.broker_harness import BrokerHarness, Client
 from tests.unit.server.harness.client_requests import find_coordinator
 
 
-def groups_of(house: BrokerHarness) -> GroupDriver:
-    assert house.node is not None
-    return house.node.broker.groups
+def groups_of(harness: BrokerHarness) -> GroupDriver:
+    assert harness.node is not None
+    return harness.node.broker.groups
 
 
 async def prepare(client: Client) -> None:
@@ -49,9 +49,9 @@ GROUPS = [f"group-{index}" for index in range(10)]
 
 
 def test_every_partition_has_a_shard_and_metrics_add_them_up() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
-        groups = groups_of(house)
+        groups = groups_of(harness)
         for offset, group in enumerate(GROUPS):
             assert await commit(client, group, offset) == 0
         assert {groups.partition_for(group) for group in GROUPS} == {0, 1, 2}
@@ -68,11 +68,11 @@ def test_every_partition_has_a_shard_and_metrics_add_them_up() -> None:
 
 
 def test_a_lost_partition_takes_its_groups_with_it_and_brings_them_back() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         for offset, group in enumerate(GROUPS):
             await commit(client, group, offset)
-        groups = groups_of(house)
+        groups = groups_of(harness)
         lost = groups.partition_for(GROUPS[0])
         partition = groups._drivers[lost].partition
         groups.partition_lost(lost)
@@ -99,11 +99,11 @@ def test_a_lost_partition_takes_its_groups_with_it_and_brings_them_back() -> Non
 
 
 def test_a_failed_shard_is_left_out_and_the_others_go_on() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         for group in GROUPS:
             await commit(client, group, 1)
-        groups = groups_of(house)
+        groups = groups_of(harness)
         failed = groups.partition_for(GROUPS[0])
         host: Any = groups._drivers[failed].host
 
@@ -122,9 +122,9 @@ def test_a_failed_shard_is_left_out_and_the_others_go_on() -> None:
 
 
 def test_closing_ends_every_shard() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
-        groups = groups_of(house)
+        groups = groups_of(harness)
         hosts = [driver.host for driver in groups._drivers.values()]
         groups.close()
         assert [host.state for host in hosts] == [ShardState.CLOSED] * 3
@@ -134,9 +134,9 @@ def test_closing_ends_every_shard() -> None:
 
 
 def test_a_shard_that_failed_is_given_another_try_with_the_next_epoch() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
-        groups = groups_of(house)
+        groups = groups_of(harness)
         driver = groups._drivers[0]
         groups.partition_led(driver.partition)
         assert groups._drivers[0] is driver

@@ -26,10 +26,10 @@ from tests.unit.server.harness.client_requests import find_coordinator
 Driver = ShardDriver[GroupShard, GroupRecord]
 
 
-async def driver_of(house: BrokerHarness, client: Client) -> Driver:
+async def driver_of(harness: BrokerHarness, client: Client) -> Driver:
     await find_coordinator(client, "g")
-    assert house.node is not None
-    return house.node.broker.groups._drivers[0]
+    assert harness.node is not None
+    return harness.node.broker.groups._drivers[0]
 
 
 def record(index: int, metadata: str = "") -> GroupRecord:
@@ -46,9 +46,9 @@ async def write(driver: Driver, result: Result[GroupRecord, Any]) -> Any:
     return await answer
 
 
-async def reload(house: BrokerHarness, driver: Driver) -> Driver:
-    assert house.node is not None
-    groups = house.node.broker.groups
+async def reload(harness: BrokerHarness, driver: Driver) -> Driver:
+    assert harness.node is not None
+    groups = harness.node.broker.groups
     groups.partition_lost(0)
     groups.partition_led(driver.partition)
     again = groups._drivers[0]
@@ -58,8 +58,8 @@ async def reload(house: BrokerHarness, driver: Driver) -> Driver:
 
 
 def test_an_empty_log_is_loaded_at_once() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        driver = await driver_of(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        driver = await driver_of(harness, client)
         assert driver.host.state is ShardState.ACTIVE
         assert driver.load_seconds == 0
 
@@ -68,8 +68,8 @@ def test_an_empty_log_is_loaded_at_once() -> None:
 
 @pytest.mark.parametrize("codec", [0, 1, 4])
 def test_what_was_written_is_loaded_again(codec: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        driver = await driver_of(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        driver = await driver_of(harness, client)
         for first in range(0, 500, 100):
             records = [record(index) for index in range(first, first + 100)]
             assert await write(driver, Result(records=records, response="done")) == "done"
@@ -79,7 +79,7 @@ def test_what_was_written_is_loaded_again(codec: int) -> None:
         data = found.file.read(found.size, found.position)
         found.release()
         assert {each.header.codec for each in batch.split(data)} == {Codec(codec)}
-        again = await reload(house, driver)
+        again = await reload(harness, driver)
         assert again.host.shard._offsets.of_group("g").keys() == {("t", index) for index in range(500)}
         assert again.host.written_offset == again.host.committed_offset == 500
 
@@ -97,11 +97,11 @@ def test_loading_reads_in_chunks_and_gives_the_loop_its_turns(monkeypatch: pytes
 
     monkeypatch.setattr(shard_driver, "Loader", Counted)
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        driver = await driver_of(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        driver = await driver_of(harness, client)
         for index in range(60):
             await write(driver, Result(records=[record(index)], response="done"))
-        again = await reload(house, driver)
+        again = await reload(harness, driver)
         assert len(again.host.shard._offsets.of_group("g")) == 60
         assert len(loaders) > 10, "one for each chunk"
 
@@ -109,11 +109,11 @@ def test_loading_reads_in_chunks_and_gives_the_loop_its_turns(monkeypatch: pytes
 
 
 def test_a_partition_that_is_lost_while_it_loads_is_let_go() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        driver = await driver_of(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        driver = await driver_of(harness, client)
         await write(driver, Result(records=[record(index) for index in range(1000)], response="done"))
-        assert house.node is not None
-        groups = house.node.broker.groups
+        assert harness.node is not None
+        groups = harness.node.broker.groups
         groups.partition_lost(0)
         groups.partition_led(driver.partition)
         loading = groups._drivers[0]
@@ -125,12 +125,12 @@ def test_a_partition_that_is_lost_while_it_loads_is_let_go() -> None:
 
 
 def test_records_that_cannot_be_read_leave_the_shard_unavailable() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        driver = await driver_of(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        driver = await driver_of(harness, client)
         await write(driver, Result(records=[record(1)], response="done"))
         driver.append([(b"\x00\x02\x00\x09g", b"no group")], now_ms=5)
         await asyncio.sleep(0.1)
-        again = await reload(house, driver)
+        again = await reload(harness, driver)
         assert again.host.state is ShardState.FAILED
         assert isinstance(await write(again, Result(response="x")), errors.CoordinatorNotAvailable)
 
@@ -138,8 +138,8 @@ def test_records_that_cannot_be_read_leave_the_shard_unavailable() -> None:
 
 
 def test_a_result_that_is_too_large_is_refused_and_changes_nothing() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        driver = await driver_of(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        driver = await driver_of(harness, client)
         size_max = driver.partition.log.config.max_message_bytes
         records = [record(index, "m" * 30_000) for index in range(size_max // 30_000 + 1)]
         assert isinstance(await write(driver, Result(records=records, response="x")), errors.UnknownServerError)
@@ -152,10 +152,10 @@ def test_a_result_that_is_too_large_is_refused_and_changes_nothing() -> None:
 
 
 def test_a_write_the_disk_refuses_is_taken_back_with_everything_after_it() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        driver = await driver_of(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        driver = await driver_of(harness, client)
         assert await write(driver, Result(records=[record(0)], response="done")) == "done"
-        disk = house.machine.disk
+        disk = harness.machine.disk
         disk.faults.capacity_bytes = disk.used_bytes + 10
         answers: list[ApiError | str] = await asyncio.gather(
             *(write(driver, Result(records=[record(index)], response="done")) for index in (1, 2, 3))
@@ -171,13 +171,13 @@ def test_a_write_the_disk_refuses_is_taken_back_with_everything_after_it() -> No
 
 
 def test_a_shard_is_loaded_when_all_of_it_is_committed() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        driver = await driver_of(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        driver = await driver_of(harness, client)
         await write(driver, Result(records=[record(0)], response="done"))
         partition = driver.partition
         partition.high_watermark = 0
-        assert house.node is not None
-        groups = house.node.broker.groups
+        assert harness.node is not None
+        groups = harness.node.broker.groups
         groups.partition_lost(0)
         groups.partition_led(partition)
         again = groups._drivers[0]
@@ -193,8 +193,8 @@ def test_a_shard_is_loaded_when_all_of_it_is_committed() -> None:
 
 
 def test_records_that_too_few_replicas_have_are_not_taken_back() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        driver = await driver_of(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        driver = await driver_of(harness, client)
         assert await write(driver, Result(records=[record(0)], response="done")) == "done"
         staged: Any = type("Staged", (), {"first_offset": 0})()
         driver._completed(staged, errors.NotEnoughReplicasAfterAppend())

@@ -37,12 +37,12 @@ from tests.unit.server.harness.client_requests import (
     deny,
     end_of_transaction,
     fetch,
-    in_house,
     in_transaction,
     leases,
     partition_of,
     produce,
     results,
+    run_scenario,
 )
 from tests.unit.server.harness.method_patches import needs_sources
 
@@ -66,7 +66,7 @@ async def timed(reply: Any) -> tuple[Any, float]:
 
 @pytest.mark.parametrize("version", range(4, 19))
 def test_every_version_reads_what_was_appended(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         await produce(client, b"a", b"b")
         await produce(client, b"c")
@@ -80,11 +80,11 @@ def test_every_version_reads_what_was_appended(version: int) -> None:
         assert result.log_start_offset == (0 if version >= 5 else -1)
         assert (response.error_code, response.session_id) == (0, 0)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_an_offset_inside_a_batch_gets_the_whole_batch() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"a", b"b", b"c")
         await produce(client, b"d")
@@ -92,15 +92,15 @@ def test_an_offset_inside_a_batch_gets_the_whole_batch() -> None:
         assert values(result) == [b"a", b"b", b"c", b"d"]
         assert values(results(await client.ask(fetch((0, 3)), 11))[0]) == [b"d"]
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_the_end_is_empty_and_beyond_either_end_is_out_of_range() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for _ in range(3):
             await produce(client, b"x")
-        partition = partition_of(house)
+        partition = partition_of(harness)
         partition.log.delete_records(1)
         at_end = results(await client.ask(fetch((0, 3)), 11))[0]
         assert (at_end.error_code, at_end.records, at_end.high_watermark) == (0, b"", 3)
@@ -109,11 +109,11 @@ def test_the_end_is_empty_and_beyond_either_end_is_out_of_range() -> None:
             assert beyond.error_code == OffsetOutOfRange.code
             assert (beyond.high_watermark, beyond.log_start_offset) == (-1, -1)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_the_first_partition_with_data_gets_a_batch_whatever_its_size_and_the_others_only_what_fits() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=4)
         for index in (1, 2, 3):
             await produce(client, b"x" * 100, index=index)
@@ -124,11 +124,11 @@ def test_the_first_partition_with_data_gets_a_batch_whatever_its_size_and_the_ot
         sizes = {index: len(result.records) for index, result in results(await client.ask(request, 11)).items()}
         assert sizes == {1: BATCH, 2: BATCH, 3: 0}
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_partitions_own_limit_ends_at_a_batch() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for _ in range(5):
             await produce(client, b"x" * 100)
@@ -136,22 +136,22 @@ def test_a_partitions_own_limit_ends_at_a_batch() -> None:
             result = results(await client.ask(fetch((0, 0), partition_max_bytes=limit), 11))[0]
             assert len(result.records) == count * BATCH, limit
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_the_broker_limits_what_a_request_may_ask_for() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for _ in range(20):
             await produce(client, b"x" * 100)
         result = results(await client.ask(fetch((0, 0)), 11))[0]
         assert len(result.records) == 1024 // BATCH * BATCH
 
-    in_house(scenario, fetch_max_bytes="1024")
+    run_scenario(scenario, fetch_max_bytes="1024")
 
 
 def test_unknown_topics_partitions_and_ids_have_each_their_error() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         cases = (
             (fetch((0, 0), topic="nowhere"), 11, UnknownTopicOrPartition),
@@ -163,16 +163,16 @@ def test_unknown_topics_partitions_and_ids_have_each_their_error() -> None:
             (result,) = results(await client.ask(request, version)).values()
             assert result.error_code == error.code
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 # Leader epochs.
 
 
 def test_a_reader_of_another_epoch_is_fenced_and_told_who_leads() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
-        partition = partition_of(house)
+        partition = partition_of(harness)
         partition.lead(5, 1)
 
         async def asked(epoch: int, version: int) -> Any:
@@ -191,13 +191,13 @@ def test_a_reader_of_another_epoch_is_fenced_and_told_who_leads() -> None:
         (endpoint,) = response.node_endpoints
         assert (endpoint.node_id, endpoint.port) == (1, 9092)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_reader_with_another_history_is_told_where_it_diverges() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        partition = partition_of(house)
+        partition = partition_of(harness)
         partition.lead(2, 1)
         await produce(client, b"a", b"b")
         partition.lead(5, 2)
@@ -218,16 +218,16 @@ def test_a_reader_with_another_history_is_told_where_it_diverges() -> None:
         assert (await asked(2, 9)).error_code == OffsetOutOfRange.code
         assert (await asked(0, 2)).error_code == OffsetOutOfRange.code
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 # Transactions.
 
 
 def test_a_reader_of_committed_records_stops_at_the_first_open_transaction() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        partition = partition_of(house)
+        partition = partition_of(harness)
         await produce(client, b"plain")
         append_straight(partition, in_transaction(b"open", producer_id=7))
         await produce(client, b"later")
@@ -239,13 +239,13 @@ def test_a_reader_of_committed_records_stops_at_the_first_open_transaction() -> 
         beyond = results(await client.ask(fetch((0, 2), committed=True), 11))[0]
         assert (beyond.error_code, beyond.records) == (0, b"")
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_aborted_transactions_within_the_reply_are_listed() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        partition = partition_of(house)
+        partition = partition_of(harness)
         append_straight(partition, in_transaction(b"no", producer_id=7))
         append_straight(partition, in_transaction(b"yes", producer_id=8))
         append_straight(partition, end_of_transaction(7, committed=False), origin=AppendOrigin.COORDINATOR)
@@ -257,13 +257,13 @@ def test_aborted_transactions_within_the_reply_are_listed() -> None:
         assert after.aborted_transactions == []
         assert results(await client.ask(fetch((0, 0)), 11))[0].aborted_transactions is None
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_committed_reader_is_woken_by_the_marker() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        partition = partition_of(house)
+        partition = partition_of(harness)
         append_straight(partition, in_transaction(b"open", producer_id=7))
         reply = client.send(fetch((0, 0), committed=True, max_wait_ms=60_000), 11)
         await asyncio.sleep(1)
@@ -273,16 +273,16 @@ def test_a_committed_reader_is_woken_by_the_marker() -> None:
         assert seconds < 1
         assert len(results(response)[0].records) > 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 # Waiting.
 
 
 def test_an_append_wakes_a_parked_fetch() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        other = await house.connect(environment)
+        other = await harness.connect(environment)
         reply = client.send(fetch((0, 0), max_wait_ms=30_000), 11)
         await asyncio.sleep(2)
         assert not reply.done()
@@ -291,13 +291,13 @@ def test_an_append_wakes_a_parked_fetch() -> None:
         assert values(results(response)[0]) == [b"at last"]
         assert seconds < 0.1
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_min_bytes_may_come_in_several_appends() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
-        other = await house.connect(environment)
+        other = await harness.connect(environment)
         reply = client.send(fetch((0, 0), (1, 0), max_wait_ms=30_000, min_bytes=3 * BATCH), 11)
         for index in (0, 1):
             await produce(other, b"x" * 100, index=index)
@@ -307,25 +307,25 @@ def test_min_bytes_may_come_in_several_appends() -> None:
         response, seconds = await timed(reply)
         sizes = {index: len(result.records) for index, result in results(response).items()}
         assert (sizes, seconds < 0.1) == ({0: 2 * BATCH, 1: BATCH}, True)
-        assert leases(house) == 0
+        assert leases(harness) == 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_no_more_is_waited_for_than_the_reply_could_hold() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"x" * 100)
         request = fetch((0, 0), max_wait_ms=30_000, min_bytes=1_000_000, max_bytes=BATCH)
         _, seconds = await timed(client.ask(request, 11))
         assert seconds < 0.1
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(("has_data", "wait_ms"), [(False, 500), (True, 500), (True, 0), (False, 0), (False, -3)])
 def test_after_max_wait_the_answer_is_what_there_is(has_data: bool, wait_ms: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         if has_data:
             await produce(client, b"little")
@@ -333,37 +333,37 @@ def test_after_max_wait_the_answer_is_what_there_is(has_data: bool, wait_ms: int
         assert values(results(response)[0]) == ([b"little"] if has_data else [])
         waited = max(0, wait_ms) / 1000
         assert waited <= seconds < waited + 0.05
-        assert leases(house) == 0
+        assert leases(harness) == 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_fetch_of_nothing_and_one_for_zero_bytes_are_answered_at_once() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         _, seconds = await timed(client.ask(fetch(max_wait_ms=30_000), 11))
         assert seconds < 0.1
         _, seconds = await timed(client.ask(fetch((0, 0), max_wait_ms=30_000, min_bytes=0), 11))
         assert seconds < 0.1
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_an_error_in_one_partition_ends_the_wait() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         response, seconds = await timed(client.ask(fetch((0, 0), (9, 0), max_wait_ms=30_000), 11))
         assert seconds < 0.1
         codes = {index: result.error_code for index, result in results(response).items()}
         assert codes == {0: 0, 9: UnknownTopicOrPartition.code}
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_deleted_topic_ends_the_wait() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        other = await house.connect(environment)
+        other = await harness.connect(environment)
         reply = client.send(fetch((0, 0), max_wait_ms=30_000), 11)
         await asyncio.sleep(1)
         await delete(other)
@@ -371,11 +371,11 @@ def test_a_deleted_topic_ends_the_wait() -> None:
         assert seconds < 0.1
         assert results(response)[0].error_code == UnknownTopicOrPartition.code
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_parked_fetch_holds_what_comes_behind_it() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         parked = client.send(fetch((0, 0), max_wait_ms=3000), 11)
         behind = asyncio.ensure_future(produce(client, b"behind"))
@@ -384,26 +384,26 @@ def test_a_parked_fetch_holds_what_comes_behind_it() -> None:
         assert results(response)[0].records == b""
         assert await behind == 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("session", [(0, -1), (0, 0)], ids=["sessionless", "session"])
 def test_a_connection_that_is_lost_while_parked_leaves_nothing_behind(session: tuple[int, int]) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         await produce(client, b"some")
-        other = await house.connect(environment)
+        other = await harness.connect(environment)
         client.send(fetch((0, 0), (1, 0), max_wait_ms=2_000_000_000, min_bytes=1000, session=session), 11)
         await asyncio.sleep(1)
-        watchers = [each for index in (0, 1) for each in partition_of(house, index=index).watchers]
+        watchers = [each for index in (0, 1) for each in partition_of(harness, index=index).watchers]
         assert len(watchers) == 2
         client.close()
         await asyncio.sleep(1)
-        assert house.node is not None
+        assert harness.node is not None
         waiting = [
             each
             for index in (0, 1)
-            for each in partition_of(house, index=index).watchers
+            for each in partition_of(harness, index=index).watchers
             if isinstance(each, delayed_fetch.DelayedFetch)
         ]
         assert waiting == []
@@ -413,20 +413,20 @@ def test_a_connection_that_is_lost_while_parked_leaves_nothing_behind(session: t
             [],
             [None, None],
         )
-        assert leases(house) == 0
-        assert len(house.node.deadlines) == 0
+        assert leases(harness) == 0
+        assert len(harness.node.deadlines) == 0
         await produce(other, b"x" * 2000)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 # Who may.
 
 
 def test_a_name_that_may_not_be_read_is_refused_whether_or_not_it_exists() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
-        deny(house, Operation.READ)
+        deny(harness, Operation.READ)
         for request, version, error in (
             (fetch((0, 0)), 12, TopicAuthorizationFailed),
             (fetch((0, 0), topic="nowhere"), 12, TopicAuthorizationFailed),
@@ -436,7 +436,7 @@ def test_a_name_that_may_not_be_read_is_refused_whether_or_not_it_exists() -> No
             (result,) = results(await client.ask(request, version)).values()
             assert result.error_code == error.code
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 # Followers.
@@ -449,24 +449,24 @@ def as_follower(request: FetchRequest, version: int = 17, broker_id: int = 2, br
 
 
 async def create_replicated(
-    house: BrokerHarness, client: Client, isr: tuple[int, ...] = (1, 2), **configs: Any
+    harness: BrokerHarness, client: Client, isr: tuple[int, ...] = (1, 2), **configs: Any
 ) -> bytes:
     """A topic whose partition this node leads, with followers that exist only in the tests' requests."""
     topic_id = await create(client, **configs)
-    partition_of(house).lead(1, 1, (1, 2, 3), isr)
+    partition_of(harness).lead(1, 1, (1, 2, 3), isr)
     return topic_id
 
 
 @pytest.mark.parametrize("version", [11, 14, 15, 18])
 def test_replicas_do_not_fetch_from_a_clients_listener(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        topic_id = await create_replicated(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        topic_id = await create_replicated(harness, client)
         await produce(client, b"x")
         request = as_follower(fetch((0, 0), topic_id=topic_id), version)
         (result,) = results(await client.ask(request, version)).values()
         assert (result.error_code, result.records) == (TopicAuthorizationFailed.code, b"")
 
-    in_house(
+    run_scenario(
         scenario,
         listeners="PLAINTEXT://:9092,INTERNAL://:9094",
         listener_security_protocol_map="PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT",
@@ -475,37 +475,37 @@ def test_replicas_do_not_fetch_from_a_clients_listener(version: int) -> None:
 
 
 def test_replicas_need_leave_to_act_for_the_cluster() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        topic_id = await create_replicated(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        topic_id = await create_replicated(harness, client)
         request = as_follower(fetch((0, 0), topic_id=topic_id))
         assert results(await client.ask(request, 17))[0].error_code == 0
-        deny(house, Operation.CLUSTER_ACTION)
+        deny(harness, Operation.CLUSTER_ACTION)
         assert results(await client.ask(request, 17))[0].error_code == TopicAuthorizationFailed.code
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_only_a_follower_gets_a_followers_session() -> None:
     """It may evict the sessions of consumers, and is checked again only when there is something new."""
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        topic_id = await create_replicated(house, client)
-        assert house.node is not None
-        sessions = house.node.broker.fetch_sessions
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        topic_id = await create_replicated(harness, client)
+        assert harness.node is not None
+        sessions = harness.node.broker.fetch_sessions
         request = as_follower(fetch((0, 0), topic_id=topic_id, session=(0, 0)))
         await client.ask(request, 17)
-        deny(house, Operation.CLUSTER_ACTION)
+        deny(harness, Operation.CLUSTER_ACTION)
         await client.ask(request, 17)
         assert [each.is_privileged for each in sessions._sessions.values()] == [True, False]
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_follower_reads_beyond_the_high_watermark_and_what_it_fetches_from_is_its_progress() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        topic_id = await create_replicated(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        topic_id = await create_replicated(harness, client)
         await produce(client, b"x")
-        partition = partition_of(house)
+        partition = partition_of(harness)
         assert (partition.high_watermark, partition.log.end_offset) == (0, 1)
         first = results(await client.ask(as_follower(fetch((0, 0), topic_id=topic_id)), 17))[0]
         assert (first.error_code, first.high_watermark) == (0, 0)
@@ -517,13 +517,13 @@ def test_a_follower_reads_beyond_the_high_watermark_and_what_it_fetches_from_is_
         assert partition.high_watermark == 1
         assert b"x" in results(await client.ask(fetch((0, 0), topic_id=topic_id), 17))[0].records
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_parked_follower_is_woken_by_an_append_and_acknowledges_it_with_its_next_fetch() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        topic_id = await create_replicated(house, client, min_insync_replicas="2")
-        follower = await house.connect(environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        topic_id = await create_replicated(harness, client, min_insync_replicas="2")
+        follower = await harness.connect(environment)
         opened = await follower.ask(as_follower(fetch((0, 0), topic_id=topic_id, session=(0, 0))), 17)
         waiting = asyncio.ensure_future(
             follower.ask(as_follower(fetch(session=(opened.session_id, 1), max_wait_ms=5000)), 17)
@@ -538,14 +538,14 @@ def test_a_parked_follower_is_woken_by_an_append_and_acknowledges_it_with_its_ne
         await follower.ask(as_follower(fetch((0, 1), topic_id=topic_id, session=(opened.session_id, 2))), 17)
         assert await producing == 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_follower_whose_history_is_another_makes_no_progress() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        topic_id = await create_replicated(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        topic_id = await create_replicated(harness, client)
         await produce(client, b"x")
-        partition = partition_of(house)
+        partition = partition_of(harness)
         partition.lead(4, 2, (1, 2, 3), (1, 2))
         wanted = FetchPartition(0, fetch_offset=1, last_fetched_epoch=2, partition_max_bytes=1000)
         result = results(await client.ask(as_follower(fetch(wanted, topic_id=topic_id)), 17))[0]
@@ -553,13 +553,13 @@ def test_a_follower_whose_history_is_another_makes_no_progress() -> None:
         assert partition.replicas is not None
         assert partition.replicas.followers[2].end_offset == -1
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_who_is_no_follower_or_asks_no_leader_is_told_so() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        topic_id = await create_replicated(house, client)
-        partition = partition_of(house)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        topic_id = await create_replicated(harness, client)
+        partition = partition_of(harness)
         stranger = as_follower(fetch((0, 0), topic_id=topic_id), broker_id=9)
         assert results(await client.ask(stranger, 17))[0].error_code == NotLeaderOrFollower.code
         partition.follow(2, 5, 9)
@@ -569,14 +569,14 @@ def test_who_is_no_follower_or_asks_no_leader_is_told_so() -> None:
         assert results(response)[0].error_code == NotLeaderOrFollower.code
         assert (hint.leader_id, hint.leader_epoch) == (2, 5)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_consumers_read_from_a_follower_what_it_knows_to_be_committed() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        await create_replicated(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        await create_replicated(harness, client)
         await produce(client, b"x", b"y")
-        partition = partition_of(house)
+        partition = partition_of(harness)
         partition.follow(2, 5, 9)
         assert results(await client.ask(fetch((0, 0)), 10))[0].error_code == NotLeaderOrFollower.code
         result = results(await client.ask(fetch((0, 0)), 11))[0]
@@ -584,7 +584,7 @@ def test_consumers_read_from_a_follower_what_it_knows_to_be_committed() -> None:
         partition.update_from_leader(2, 0)
         assert b"y" in results(await client.ask(fetch((0, 0)), 11))[0].records
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 # A disk that is slow, or fails.
@@ -599,74 +599,74 @@ async def fill_cold(client: Client, count: int = 40, size: int = 100_000) -> Non
 
 @pytest.mark.parametrize("cold_read", [0.3, 1.0])
 def test_what_is_not_in_memory_is_searched_and_read_on_a_thread(cold_read: float) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await fill_cold(client)
-        house.machine.disk.faults.cold_read = cold_read
+        harness.machine.disk.faults.cold_read = cold_read
         offset, numbers = 0, []
         while offset < 40:
             read = values(results(await client.ask(fetch((0, offset), max_wait_ms=1000), 11))[0])
             numbers += [int((value or b"")[:5]) for value in read]
             offset = numbers[-1] + 1
         assert numbers == list(range(40))
-        assert leases(house) == 0
+        assert leases(harness) == 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("cold_read", [0.0, 0.5, 1.0])
 def test_replies_above_a_mebibyte_stay_in_their_files(cold_read: float) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for number in range(3):
             await produce(client, b"%d" % number + b"x" * 700_000)
-        house.machine.disk.faults.cold_read = cold_read
+        harness.machine.disk.faults.cold_read = cold_read
         result = results(await client.ask(fetch((0, 0), max_wait_ms=1000), 11))[0]
         assert [(value or b"")[:1] for value in values(result)] == [b"0", b"1", b"2"]
-        assert leases(house) == 0
+        assert leases(harness) == 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("cold_read", [0.0, 1.0], ids=["warm", "cold"])
 @pytest.mark.parametrize("size", [1000, 700_000], ids=["small", "large"])
 def test_a_disk_that_does_not_read_is_a_storage_error_for_the_partition(cold_read: float, size: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for _ in range(3):
             await produce(client, b"x" * size)
-        disk = house.machine.disk
+        disk = harness.machine.disk
         disk.faults.cold_read = cold_read
         disk.fail_next(DiskCall.READ, path_part="/t-0/")
         result = results(await client.ask(fetch((0, 0), max_wait_ms=1000), 11))[0]
         assert (result.error_code, result.records) == (KafkaStorageError.code, b"")
-        assert leases(house) == 0
+        assert leases(harness) == 0
         disk.faults.cold_read = 0.0
         assert len(values(results(await client.ask(fetch((0, 0)), 11))[0])) == 3
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_search_that_the_disk_refuses_ends_in_a_storage_error() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await fill_cold(client)
-        disk = house.machine.disk
+        disk = harness.machine.disk
         disk.faults.cold_read = 1.0
         disk.fail_next(DiskCall.READ, path_part="/t-0/", error=errno.EIO, count=100)
         response, seconds = await timed(client.ask(fetch((0, 3), max_wait_ms=60_000), 11))
         assert results(response)[0].error_code == KafkaStorageError.code
         assert seconds < 1
-        assert leases(house) == 0
+        assert leases(harness) == 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_topic_that_goes_away_during_a_cold_read_does_not_keep_the_reply() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"x" * 100)
-        other = await house.connect(environment)
-        house.machine.disk.faults.cold_read = 1.0
-        segment = partition_of(house).log.active
+        other = await harness.connect(environment)
+        harness.machine.disk.faults.cold_read = 1.0
+        segment = partition_of(harness).log.active
         reply = client.send(fetch((0, 0)), 11)
         deletion = asyncio.ensure_future(delete(other))
         response, seconds = await timed(asyncio.wait_for(reply, 5))
@@ -675,30 +675,30 @@ def test_a_topic_that_goes_away_during_a_cold_read_does_not_keep_the_reply() -> 
         assert results(response)[0].error_code in (0, UnknownTopicOrPartition.code)
         assert segment.handle.leases == 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_connection_lost_during_a_cold_read_gives_the_lease_back() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for _ in range(3):
             await produce(client, b"x" * 700_000)
-        house.machine.disk.faults.cold_read = 1.0
+        harness.machine.disk.faults.cold_read = 1.0
         client.send(fetch((0, 0)), 11)
         await asyncio.sleep(0.0011)
         client.close()
         await asyncio.sleep(80)
-        assert leases(house) == 0
+        assert leases(harness) == 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @needs_sources
 def test_a_connection_lost_during_a_cold_search_parks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await fill_cold(client, count=30)
-        other = await house.connect(environment)
-        house.machine.disk.faults.cold_read = 1.0
+        other = await harness.connect(environment)
+        harness.machine.disk.faults.cold_read = 1.0
         searching = asyncio.Event()
         start_warm = delayed_fetch.DelayedFetch._start_warm
 
@@ -706,7 +706,7 @@ def test_a_connection_lost_during_a_cold_search_parks_nothing(monkeypatch: pytes
             searching.set()
             while not each.call.connection.is_lost:
                 await asyncio.sleep(0.01)
-            house.machine.disk.faults.cold_read = 0.0
+            harness.machine.disk.faults.cold_read = 0.0
             await start_warm(each, *cold)
 
         monkeypatch.setattr(delayed_fetch.DelayedFetch, "_start_warm", after_the_loss)
@@ -714,35 +714,35 @@ def test_a_connection_lost_during_a_cold_search_parks_nothing(monkeypatch: pytes
         await searching.wait()
         client.close()
         await asyncio.sleep(1)
-        assert partition_of(house).watchers == {}
-        assert house.node is not None
-        assert len(house.node.deadlines) == 0
-        assert leases(house) == 0
+        assert partition_of(harness).watchers == {}
+        assert harness.node is not None
+        assert len(harness.node.deadlines) == 0
+        assert leases(harness) == 0
         await produce(other, b"more")
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_an_offline_log_is_a_storage_error_wherever_the_reader_stands() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"x")
-        partition_of(house).log.mark_offline("a test")
+        partition_of(harness).log.mark_offline("a test")
         for offset in (0, 1):
             response, seconds = await timed(client.ask(fetch((0, offset), max_wait_ms=60_000), 11))
             assert results(response)[0].error_code == KafkaStorageError.code
             assert seconds < 1
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @needs_sources
 @pytest.mark.parametrize("is_parked", [False, True])
 def test_what_should_never_raise_is_answered_and_counted(is_parked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        other = await house.connect(environment)
-        assert house.node is not None
+        other = await harness.connect(environment)
+        assert harness.node is not None
 
         def surprise(*_: Any, **__: Any) -> None:
             raise ZeroDivisionError
@@ -759,27 +759,27 @@ def test_what_should_never_raise_is_answered_and_counted(is_parked: bool, monkey
             response, seconds = await timed(reply)
             assert seconds < 1
         assert response.error_code == UnknownServerError.code
-        assert partition_of(house).watchers == {}
-        assert house.node.broker.unexpected_errors == 1
-        house.node.broker.unexpected_errors = 0
+        assert partition_of(harness).watchers == {}
+        assert harness.node.broker.unexpected_errors == 1
+        harness.node.broker.unexpected_errors = 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 # What is counted.
 
 
 def test_fetches_are_counted_by_topic() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         await produce(client, b"x" * 100)
         await client.ask(fetch((0, 0), (1, 0)), 11)
         await client.ask(fetch((0, 77)), 11)
-        assert house.node is not None
-        counts = house.node.broker.topics.by_name["t"].counts
+        assert harness.node is not None
+        counts = harness.node.broker.topics.by_name["t"].counts
         assert (counts.fetch_requests, counts.fetch_failed, counts.bytes_out) == (3, 1, BATCH)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_what_had_no_room_in_a_cold_reply_is_told_as_cut_short() -> None:

@@ -29,7 +29,7 @@ from tests.unit.server.harness.broker_harness import BrokerHarness, Client, one_
 NOW_MS = 1_700_000_000_000
 
 
-def in_house(scenario: Any, **settings: Any) -> Any:
+def run_scenario(scenario: Any, **settings: Any) -> Any:
     return BrokerHarness(**settings).run(scenario)
 
 
@@ -112,15 +112,15 @@ def results(response: Any) -> dict[int, Any]:
     return {result.partition_index: result for topic in response.responses for result in topic.partitions}
 
 
-def partition_of(house: BrokerHarness, name: str = "t", index: int = 0) -> Partition:
-    assert house.node is not None
-    return house.node.broker.topics.partition(name, index)
+def partition_of(harness: BrokerHarness, name: str = "t", index: int = 0) -> Partition:
+    assert harness.node is not None
+    return harness.node.broker.topics.partition(name, index)
 
 
-def leases(house: BrokerHarness, name: str = "t") -> int:
+def leases(harness: BrokerHarness, name: str = "t") -> int:
     """How many leases on the files of a topic's logs are out."""
-    assert house.node is not None
-    topic = house.node.broker.topics.by_name[name]
+    assert harness.node is not None
+    topic = harness.node.broker.topics.by_name[name]
     return sum(segment.handle.leases for each in topic.partitions.values() for segment in each.log.segments)
 
 
@@ -162,12 +162,12 @@ class Denies:
         return not self._denies(operation, resource_type, "*")
 
 
-def deny(house: BrokerHarness, *operations: Operation, names: tuple[str, ...] | None = None) -> Denies:
+def deny(harness: BrokerHarness, *operations: Operation, names: tuple[str, ...] | None = None) -> Denies:
     """From now on the node refuses these operations (all when none is given), on these names alone if any."""
-    assert house.node is not None
+    assert harness.node is not None
     authorizer = Denies(
         lambda operation, _, name: (not operations or operation in operations) and (names is None or name in names)
     )
-    house.node.broker.authorizer = authorizer
-    house.node.broker.metadata_replies = MetadataReplies()
+    harness.node.broker.authorizer = authorizer
+    harness.node.broker.metadata_replies = MetadataReplies()
     return authorizer

@@ -15,18 +15,18 @@ from millbeck.wire.messages.nodes import BrokerRegistrationRequest, Feature, Lis
 from tests.unit.server.harness.broker_harness import BrokerHarness
 
 
-def broker_of(house: BrokerHarness) -> Broker:
+def broker_of(harness: BrokerHarness) -> Broker:
     """The node's parts, with its controller active."""
-    assert house.node is not None
-    broker = house.node.broker
+    assert harness.node is not None
+    broker = harness.node.broker
     if not broker.controller.is_active:
         broker.controller.activate(broker.quorum.image, now_ms=0)
     return broker
 
 
-async def ask(house: BrokerHarness, route: Route, request: Any, version: int | None = None) -> Any:
+async def ask(harness: BrokerHarness, route: Route, request: Any, version: int | None = None) -> Any:
     """The response as a client would read it: both messages go through their bytes."""
-    broker = broker_of(house)
+    broker = broker_of(harness)
     api = APIS[route.api_key]
     if version is None:
         version = api.max_version
@@ -37,9 +37,9 @@ async def ask(house: BrokerHarness, route: Route, request: Any, version: int | N
     return decoded
 
 
-def registering(house: BrokerHarness, broker_id: int = 2, **fields: Any) -> BrokerRegistrationRequest:
+def registering(harness: BrokerHarness, broker_id: int = 2, **fields: Any) -> BrokerRegistrationRequest:
     values: dict[str, Any] = {
-        "cluster_id": broker_of(house).cluster_id,
+        "cluster_id": broker_of(harness).cluster_id,
         "incarnation_id": bytes([broker_id]) * 16,
         "listeners": [Listener("PLAINTEXT", f"n{broker_id}", 9092, 0)],
         "features": [Feature(name, levels.min_level, levels.max_level) for name, levels in SUPPORTED_FEATURES.items()],

@@ -29,13 +29,13 @@ def run_secured(scenario: Any, **settings: Any) -> Any:
     return BrokerHarness(**{**SECURED, **settings}).run(scenario)
 
 
-async def connect_as(house: BrokerHarness, environment: Environment, user: str = "alice") -> Client:
+async def connect_as(harness: BrokerHarness, environment: Environment, user: str = "alice") -> Client:
     """A client whose connection has this user as its principal."""
-    assert house.node is not None
-    client = await house.connect(environment)
+    assert harness.node is not None
+    client = await harness.connect(environment)
     # Once it is answered, the connection is the newest of its listener.
     await client.ask(ApiVersionsRequest(), 0)
-    (listener, *_) = house.node.listeners
+    (listener, *_) = harness.node.listeners
     list(listener.connections.values())[-1].principal = Principal("User", user)
     return client
 

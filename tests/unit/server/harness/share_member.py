@@ -43,7 +43,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def share_house(**settings: Any) -> BrokerHarness:
+def share_harness(**settings: Any) -> BrokerHarness:
     return BrokerHarness(**{key.replace(".", "_"): value for key, value in (SETTINGS | settings).items()})
 
 
@@ -197,7 +197,7 @@ def values(answer: Any) -> list[bytes | None]:
 
 
 async def begin(
-    house: BrokerHarness, client: Client, environment: Environment, count: int = 10
+    harness: BrokerHarness, client: Client, environment: Environment, count: int = 10
 ) -> tuple[ShareMember, bytes]:
     """A topic with some records, and a member of a group that reads it from the beginning."""
     topic_id = await create(client)
@@ -219,9 +219,9 @@ async def settled(member: ShareMember, topic_id: bytes) -> Any:
     raise AssertionError("nothing came")
 
 
-def abort_a_transaction(house: BrokerHarness, partition: Partition) -> None:
-    assert house.node is not None
-    now_ms = house.node.broker.now_ms()
+def abort_a_transaction(harness: BrokerHarness, partition: Partition) -> None:
+    assert harness.node is not None
+    now_ms = harness.node.broker.now_ms()
     data = one_batch(b"aborted", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
     marker = control.marker_batch(
         control.EndTransaction(committed=False, coordinator_epoch=0), producer_id=7, producer_epoch=0, timestamp=now_ms

@@ -26,7 +26,7 @@ from tests.unit.server.harness.broker_harness import BrokerHarness, Client, one_
 from tests.unit.server.harness.client_requests import find_coordinator
 
 
-def transaction_house(seed: int = 1, **settings: str) -> BrokerHarness:
+def transaction_harness(seed: int = 1, **settings: str) -> BrokerHarness:
     """A node with few partitions of its own topics."""
     defaults = {"transaction_state_log_replication_factor": "1", "transaction_state_log_num_partitions": "3"}
     return BrokerHarness(seed, **(defaults | {"transaction_state_log_min_isr": "1"} | settings))
@@ -150,18 +150,18 @@ async def aborted(client: Client, partition: int = 0) -> list[tuple[int, int]]:
     return [(each.producer_id, each.first_offset) for each in found]
 
 
-def statuses(house: BrokerHarness) -> dict[str, str]:
+def statuses(harness: BrokerHarness) -> dict[str, str]:
     """The state of every transactional id."""
-    assert house.node is not None
-    shards = house.node.broker.transactions.read_all(lambda shard, at: shard.transactions())
+    assert harness.node is not None
+    shards = harness.node.broker.transactions.read_all(lambda shard, at: shard.transactions())
     return {each.transactional_id: each.status.shown for each in shards}
 
 
-async def settled(house: BrokerHarness) -> dict[str, str]:
+async def settled(harness: BrokerHarness) -> dict[str, str]:
     """The states, once no marker is on its way."""
-    while any(status.startswith("Prepare") for status in statuses(house).values()):
+    while any(status.startswith("Prepare") for status in statuses(harness).values()):
         await asyncio.sleep(0.01)
-    return statuses(house)
+    return statuses(harness)
 
 
 class Denying(AllowAll):

@@ -11,7 +11,7 @@ import pytest
 from millbeck.kernel.environment import Environment
 from millbeck.server.loop.tasks import run_off_loop
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import create, delete, in_house
+from tests.unit.server.harness.client_requests import create, delete, run_scenario
 
 
 class FullAtFirst:
@@ -48,13 +48,13 @@ def test_what_the_job_raises_is_not_taken_for_a_full_queue() -> None:
 
 
 def test_a_deleted_topic_with_more_partitions_than_threads_take_jobs_does_not_end_the_node() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        threads: Any = house.node.environment.threads
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        threads: Any = harness.node.environment.threads
         threads._waiting_count_max = 2
         await create(client, "many", 30, file_delete_delay_ms="0")
         await delete(client, "many")
         await create(client, "next")
-        assert not house.node.failed.done()
+        assert not harness.node.failed.done()
 
-    in_house(scenario)
+    run_scenario(scenario)

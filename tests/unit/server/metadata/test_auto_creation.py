@@ -14,16 +14,16 @@ from millbeck.kernel.errors import ApiError, PolicyViolation, RequestTimedOut
 from millbeck.server.broker import Broker
 from millbeck.server.metadata.auto_creation import NAMES_MAX, SECONDS_MAX, AutoCreation
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import create, in_house
+from tests.unit.server.harness.client_requests import create, run_scenario
 
 
 class Controller:
     """Stands in for the broker: creations wait until it is there."""
 
-    def __init__(self, house: BrokerHarness, environment: Environment) -> None:
-        assert house.node is not None
+    def __init__(self, harness: BrokerHarness, environment: Environment) -> None:
+        assert harness.node is not None
         self.environment = environment
-        self.spawn = house.node.spawn
+        self.spawn = harness.node.spawn
         self.asked: list[list[str]] = []
         self.made_as: dict[str, InternalTopic] = {}
         self.refused: dict[str, ApiError] = {}
@@ -49,14 +49,14 @@ class Controller:
         self.reported.append(error)
 
 
-def creating(house: BrokerHarness, environment: Environment) -> tuple[AutoCreation, Controller]:
-    controller = Controller(house, environment)
+def creating(harness: BrokerHarness, environment: Environment) -> tuple[AutoCreation, Controller]:
+    controller = Controller(harness, environment)
     return AutoCreation(cast(Broker, cast(Any, controller))), controller
 
 
 def test_a_topic_is_asked_for_once_at_a_time() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        creation, controller = creating(house, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        creation, controller = creating(harness, environment)
         creation.request(["a", "b", "a"])
         creation.request(["a"])
         creation.request(["b", "c"])
@@ -69,12 +69,12 @@ def test_a_topic_is_asked_for_once_at_a_time() -> None:
         await asyncio.sleep(1)
         assert controller.asked == [["a", "b"], ["c"], ["a"]]
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_no_more_than_a_bound_wait_and_each_is_forgotten_in_time(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        creation, controller = creating(house, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        creation, controller = creating(harness, environment)
         creation.request(f"t{number}" for number in range(NAMES_MAX - 1))
         await asyncio.sleep(SECONDS_MAX / 2)
         creation.request(["last", "too-many"])
@@ -89,13 +89,13 @@ def test_no_more_than_a_bound_wait_and_each_is_forgotten_in_time(caplog: pytest.
         await asyncio.sleep(1)
         assert controller.asked[3:] == [["too-many"]]
 
-    in_house(scenario)
+    run_scenario(scenario)
     assert "topic last could not be created on first use: REQUEST_TIMED_OUT" in caplog.text
 
 
 def test_what_fails_unexpectedly_does_not_stop_the_others() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        creation, controller = creating(house, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        creation, controller = creating(harness, environment)
         controller.error = ZeroDivisionError("oh")
         controller.is_there.set()
         creation.request(["a"])
@@ -104,25 +104,25 @@ def test_what_fails_unexpectedly_does_not_stop_the_others() -> None:
         assert controller.asked == [["a"], ["b"]]
         assert len(controller.reported) == 2
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_refusal_is_logged_once_however_often_clients_ask(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
         await create(client, "a.b")
         for _ in range(5):
-            house.node.broker.auto_creation.request(["a_b", "fine"])
+            harness.node.broker.auto_creation.request(["a_b", "fine"])
             await asyncio.sleep(0.5)
-        assert house.node.broker.image.topics.named("fine") is not None
+        assert harness.node.broker.image.topics.named("fine") is not None
 
-    in_house(scenario)
+    run_scenario(scenario)
     assert caplog.text.count("topic a_b could not be created on first use: INVALID_TOPIC_EXCEPTION") == 1
 
 
 def test_a_topic_that_was_refused_is_asked_for_again_after_a_pause() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        creation, controller = creating(house, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        creation, controller = creating(harness, environment)
         controller.is_there.set()
         controller.refused = {"a": PolicyViolation("not here")}
         made_as = {"a": InternalTopic(partition_count=3, replication_factor=-1)}
@@ -137,4 +137,4 @@ def test_a_topic_that_was_refused_is_asked_for_again_after_a_pause() -> None:
         await asyncio.sleep(1)
         assert (len(controller.asked), creation.refusals(["a"])) == (2, {})
 
-    in_house(scenario)
+    run_scenario(scenario)

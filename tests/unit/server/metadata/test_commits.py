@@ -49,19 +49,19 @@ def test_images_are_folded_as_far_as_is_committed_and_waiters_are_answered_then(
         driver = await metadata_node.started()
         for name in "ab":
             await driver.submit(_set(name))
-        house = QuorumHarness(driver)
-        waiting = asyncio.ensure_future(house.commits.wait(6))
-        house.commits.moved(1)
+        harness = QuorumHarness(driver)
+        waiting = asyncio.ensure_future(harness.commits.wait(6))
+        harness.commits.moved(1)
         await wait_for_tasks()
-        assert (house.published, house.commits.position) == ([], 1), "nothing to tell before there is a version"
-        house.commits.moved(5)
+        assert (harness.published, harness.commits.position) == ([], 1), "nothing to tell before there is a version"
+        harness.commits.moved(5)
         await wait_for_tasks()
-        assert (house.commits.position, waiting.done()) == (5, False)
-        assert sorted(house.published[-1].configs.of_all_brokers()) == ["a"]
-        house.commits.moved(6)
+        assert (harness.commits.position, waiting.done()) == (5, False)
+        assert sorted(harness.published[-1].configs.of_all_brokers()) == ["a"]
+        harness.commits.moved(6)
         await waiting
-        assert house.commits.image == driver.image
-        assert not house.failures
+        assert harness.commits.image == driver.image
+        assert not harness.failures
 
     asyncio.run(scenario())
 
@@ -69,8 +69,8 @@ def test_images_are_folded_as_far_as_is_committed_and_waiters_are_answered_then(
 def test_losing_the_lead_forgets_what_is_not_committed(metadata_node: Any) -> None:
     async def scenario() -> None:
         driver = await metadata_node.started()
-        house = QuorumHarness(driver)
-        commits = house.commits
+        harness = QuorumHarness(driver)
+        commits = harness.commits
         commits.moved(4)
         await wait_for_tasks()
         commits.on_leadership_gained()
@@ -95,13 +95,13 @@ def test_losing_the_lead_forgets_what_is_not_committed(metadata_node: Any) -> No
 def test_who_waits_for_what_is_committed_is_answered_in_spite_of_the_loss(metadata_node: Any) -> None:
     async def scenario() -> None:
         driver = await metadata_node.started()
-        house = QuorumHarness(driver)
-        waiting = asyncio.ensure_future(house.commits.wait(4))
+        harness = QuorumHarness(driver)
+        waiting = asyncio.ensure_future(harness.commits.wait(4))
         await asyncio.sleep(0)
-        house.commits.moved(4)
-        house.commits.on_leadership_lost(NotController("lost"))
+        harness.commits.moved(4)
+        harness.commits.on_leadership_lost(NotController("lost"))
         await waiting
-        assert house.commits.position == 4
+        assert harness.commits.position == 4
 
     asyncio.run(scenario())
 
@@ -109,19 +109,19 @@ def test_who_waits_for_what_is_committed_is_answered_in_spite_of_the_loss(metada
 def test_closing_answers_everybody_and_a_failing_subscriber_is_reported(metadata_node: Any) -> None:
     async def scenario() -> None:
         driver = await metadata_node.started()
-        house = QuorumHarness(driver)
+        harness = QuorumHarness(driver)
 
         async def fails(image: MetadataImage, delta: Any) -> None:
             raise ValueError("no")
 
-        house.commits.subscribe(fails)
-        house.commits.moved(4)
+        harness.commits.subscribe(fails)
+        harness.commits.moved(4)
         await wait_for_tasks()
-        assert [str(error) for error in house.failures] == ["no"]
-        assert house.commits.image is not EMPTY
-        waiting = asyncio.ensure_future(house.commits.wait(9))
+        assert [str(error) for error in harness.failures] == ["no"]
+        assert harness.commits.image is not EMPTY
+        waiting = asyncio.ensure_future(harness.commits.wait(9))
         await asyncio.sleep(0)
-        house.commits.close(NotController("over"))
+        harness.commits.close(NotController("over"))
         with pytest.raises(NotController):
             await waiting
 

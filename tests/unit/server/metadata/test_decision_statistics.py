@@ -3,7 +3,7 @@ from __future__ import annotations
 from millbeck.kernel.environment import Environment
 from millbeck.server.metadata.decision_statistics import DecisionStatistics
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import create, in_house
+from tests.unit.server.harness.client_requests import create, run_scenario
 
 
 def test_decisions_and_their_times_are_counted() -> None:
@@ -14,13 +14,13 @@ def test_decisions_and_their_times_are_counted() -> None:
 
 
 def test_the_driver_counts_what_it_decides() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        statistics = house.node.broker.quorum.statistics
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        statistics = harness.node.broker.quorum.statistics
         before = statistics.decision_count
         await create(client)
         assert statistics.decision_count > before
         assert statistics.processing_ms.count == statistics.decision_count
         assert statistics.fault_count == 0
 
-    in_house(scenario)
+    run_scenario(scenario)

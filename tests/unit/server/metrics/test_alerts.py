@@ -59,25 +59,25 @@ class Scraper:
         return loop.time() - began_s
 
 
-def of_house(house: BrokerHarness) -> Scraper:
-    return Scraper(lambda: {"n1": house.node})
+def of_harness(harness: BrokerHarness) -> Scraper:
+    return Scraper(lambda: {"n1": harness.node})
 
 
-async def decide(house: BrokerHarness, *records: MetadataRecord) -> None:
-    assert house.node is not None
-    await house.node.broker.quorum.submit(lambda image: Result(response=None, records=list(records)))
+async def decide(harness: BrokerHarness, *records: MetadataRecord) -> None:
+    assert harness.node is not None
+    await harness.node.broker.quorum.submit(lambda image: Result(response=None, records=list(records)))
 
 
-async def change(house: BrokerHarness, topic_id: bytes, **fields: Any) -> None:
+async def change(harness: BrokerHarness, topic_id: bytes, **fields: Any) -> None:
     if "replicas" in fields:
         fields["directories"] = [bytes(15) + b"\x01"] * len(fields["replicas"])
-    await decide(house, PartitionChangeRecord(partition_id=0, topic_id=topic_id, **fields))
+    await decide(harness, PartitionChangeRecord(partition_id=0, topic_id=topic_id, **fields))
 
 
 def test_one_node_that_works_is_silent() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=3)
-        scraper = of_house(house)
+        scraper = of_harness(harness)
         for _ in range(60):
             await produce(client, b"x" * 100)
             await asyncio.sleep(30)
@@ -87,17 +87,17 @@ def test_one_node_that_works_is_silent() -> None:
 
 
 def test_an_unclean_election_fires_for_an_hour() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
-        scraper = of_house(house)
+        scraper = of_harness(harness)
         scraper.look()
-        await change(house, topic_id, replicas=[1, 2], isr=[2])
-        await change(house, topic_id, leader=1, isr=[1])
+        await change(harness, topic_id, replicas=[1, 2], isr=[2])
+        await change(harness, topic_id, leader=1, isr=[1])
         assert scraper.look() == [], "it led before"
-        await change(house, topic_id, isr=[1, 2], leader=2)
-        await change(house, topic_id, isr=[2])
-        await change(house, topic_id, leader=1, isr=[1])
-        await change(house, topic_id, replicas=[1])
+        await change(harness, topic_id, isr=[1, 2], leader=2)
+        await change(harness, topic_id, isr=[2])
+        await change(harness, topic_id, leader=1, isr=[1])
+        await change(harness, topic_id, replicas=[1])
         await asyncio.sleep(15)
         assert scraper.look() == ["UncleanLeaderElection"]
         assert 3500 <= await scraper.until_silence(4000, interval_s=60) <= 3700
@@ -106,34 +106,34 @@ def test_an_unclean_election_fires_for_an_hour() -> None:
 
 
 def test_a_partition_without_leader_fires_at_once() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
-        scraper = of_house(house)
-        await change(house, topic_id, leader=NO_LEADER)
+        scraper = of_harness(harness)
+        await change(harness, topic_id, leader=NO_LEADER)
         assert scraper.look() == ["OfflinePartitions"]
-        await change(house, topic_id, leader=1)
+        await change(harness, topic_id, leader=1)
         assert scraper.look() == []
 
     BrokerHarness().run(scenario, limit_s=10_000)
 
 
 def test_without_an_active_controller_nodes_are_behind_as_well() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        scraper = of_house(house)
-        house.node.broker.quorum._is_stopped = True
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        scraper = of_harness(harness)
+        harness.node.broker.quorum._is_stopped = True
         assert 29 < await scraper.until("ActiveControllers", 60) < 46
         await scraper.until("MetadataLag", 120)
-        house.node.broker.quorum._is_stopped = False
+        harness.node.broker.quorum._is_stopped = False
         assert scraper.look() == []
 
     BrokerHarness().run(scenario, limit_s=10_000)
 
 
 def test_a_disk_that_fills_is_warned_of_and_one_that_is_full_wakes_somebody_up() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        disk, scraper = house.machine.disk, of_house(house)
+        disk, scraper = harness.machine.disk, of_harness(harness)
         before = disk.faults.capacity_bytes
         disk.faults.capacity_bytes = disk.used_bytes + ROOM_BYTES + 65_536
         assert scraper.look() == []
@@ -165,25 +165,25 @@ class Busy:
 
 
 def test_a_busy_loop_fires_after_five_minutes() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        scraper = of_house(house)
-        clock = house.node.watch._clock
-        house.node.watch._clock = Busy(environment, 0.8)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        scraper = of_harness(harness)
+        clock = harness.node.watch._clock
+        harness.node.watch._clock = Busy(environment, 0.8)
         await asyncio.sleep(15)
         assert 299 < await scraper.until("EventLoopBusy", 400) < 316
-        house.node.watch._clock = clock
+        harness.node.watch._clock = clock
         await scraper.until_silence(60)
 
     BrokerHarness().run(scenario, limit_s=10_000)
 
 
 def test_decisions_that_wait_fire_after_five_minutes() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        scraper = of_house(house)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        scraper = of_harness(harness)
         for _ in range(30):
-            for histogram in house.node.watch.lateness_ms * 10:
+            for histogram in harness.node.watch.lateness_ms * 10:
                 histogram.record(800)
             await asyncio.sleep(15)
             firing = scraper.look()
@@ -194,9 +194,9 @@ def test_decisions_that_wait_fire_after_five_minutes() -> None:
 
 
 def test_a_group_that_falls_back_fires_until_it_has_caught_up() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        scraper = of_house(house)
+        scraper = of_harness(harness)
         await find_coordinator(client, "g")
         await commit(client, 0)
         end_offset = 0
@@ -221,17 +221,17 @@ async def commit(client: Client, offset: int) -> None:
 
 
 def test_a_lost_directory_and_a_lost_node_fire() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        node: Node | None = house.node
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        node: Node | None = harness.node
         scraper = Scraper(lambda: {"n1": node})
-        directory = house.node.broker.logs.directories[0]
+        directory = harness.node.broker.logs.directories[0]
         directory.offline_reason = "a test"
         assert scraper.look() == ["LogDirectoryOffline"]
         directory.offline_reason = None
         node = None
         assert 59 < await scraper.until("NodeDown", 120) < 76
-        node = house.node
+        node = harness.node
         assert scraper.look() == []
 
     BrokerHarness().run(scenario, limit_s=10_000)

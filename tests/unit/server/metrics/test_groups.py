@@ -102,7 +102,7 @@ def test_a_follower_knows_the_lag_itself() -> None:
 
 
 def test_groups_in_which_the_broker_assigns_are_counted() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await find_coordinator(client, "g")
         await client.ask(CreateTopicsRequest(topics=[CreatableTopic("t", 1, 1)]), 7)
         request = ConsumerGroupHeartbeatRequest(
@@ -112,7 +112,7 @@ def test_groups_in_which_the_broker_assigns_are_counted() -> None:
         topic = OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, 0)])
         commit = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=1, member_id="m", topics=[topic])
         await client.ask(commit, 9)
-        found = samples(house.node)
+        found = samples(harness.node)
         prefix = "kafka_server_group_coordinator_metrics_"
         assert found[prefix + 'group_count{protocol="consumer"}'] == 1
         assert found[prefix + 'group_count{protocol="classic"}'] == 0
@@ -121,7 +121,7 @@ def test_groups_in_which_the_broker_assigns_are_counted() -> None:
         assert found[prefix + "offset_commit_count"] == 1
         assert found[LAG] == 0
         await client.ask(ConsumerGroupHeartbeatRequest("g", "m", -1), 1)
-        found = samples(house.node)
+        found = samples(harness.node)
         assert found[prefix + 'consumer_group_count{state="empty"}'] == 1
         assert found[LAG] == 0
 
@@ -129,12 +129,12 @@ def test_groups_in_which_the_broker_assigns_are_counted() -> None:
 
 
 def test_streams_groups_are_counted() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await find_coordinator(client, "g")
         topology = Topology(0, [Subtopology("0", ["t"])])
         request = StreamsGroupHeartbeatRequest("g", "m", 0, rebalance_timeout_ms=1000, topology=topology)
         assert (await client.ask(request, 0)).error_code == 0
-        found = samples(house.node)
+        found = samples(harness.node)
         prefix = "kafka_server_group_coordinator_metrics_"
         assert found[prefix + 'group_count{protocol="streams"}'] == 1
         assert found[prefix + 'streams_group_count{state="notready"}'] == 1

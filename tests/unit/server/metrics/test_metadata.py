@@ -12,16 +12,16 @@ from millbeck.metadata.image import EMPTY
 from millbeck.raft.voters import Leader
 from millbeck.server.metrics.metadata import MetadataLag
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import create, in_house
+from tests.unit.server.harness.client_requests import create, run_scenario
 from tests.unit.server.harness.scraping import samples
 
 
 def test_a_broker_shows_what_it_has_applied() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
         await create(client)
-        broker, prefix = house.node.broker, "kafka_server_brokermetadatametrics_"
-        found = samples(house.node)
+        broker, prefix = harness.node.broker, "kafka_server_brokermetadatametrics_"
+        found = samples(harness.node)
         assert found["kafka_server_metadataloader_currentcontrollerid"] == 1
         assert found["kafka_server_metadataloader_currentmetadataversion"] == LATEST_METADATA_VERSION
         assert found[prefix + "last_applied_record_offset"] == broker.quorum.high_watermark - 1
@@ -30,15 +30,15 @@ def test_a_broker_shows_what_it_has_applied() -> None:
         assert found[prefix + "metadata_load_error_count"] == 0
         assert found[prefix + "metadata_apply_error_count"] == 0
         broker.topics.by_name["t"].unusable[5] = "a test"
-        assert samples(house.node)[prefix + "metadata_apply_error_count"] == 1
+        assert samples(harness.node)[prefix + "metadata_apply_error_count"] == 1
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_without_a_leader_whom_it_could_follow_a_node_is_late() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        quorum = house.node.broker.quorum
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        quorum = harness.node.broker.quorum
         image = quorum.image
         lag = MetadataLag(quorum, lambda: image)
         assert lag.read_ms() == 0
@@ -54,4 +54,4 @@ def test_without_a_leader_whom_it_could_follow_a_node_is_late() -> None:
         await asyncio.sleep(2)
         assert lag.read_ms() == pytest.approx(2000, abs=2)
 
-    in_house(scenario)
+    run_scenario(scenario)

@@ -13,7 +13,7 @@ from millbeck.kernel.metrics import MetricKind, Registry
 from millbeck.server.metrics.process import declare_process_metrics
 from nemesis.rules import DASHBOARD, OF_TARGETS, ROOT, grouping_labels, labels_by_metric, metric_names, read_rules
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import in_house
+from tests.unit.server.harness.client_requests import run_scenario
 
 MONITORING = ROOT / "docs" / "monitoring.md"
 PAGES_IMMEDIATELY = (
@@ -35,12 +35,12 @@ PAGES_IMMEDIATELY = (
 def shown() -> dict[str, set[str]]:
     """Every name a query can ask a node for, with its labels."""
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> dict[str, set[str]]:
-        assert house.node is not None
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> dict[str, set[str]]:
+        assert harness.node is not None
         process = Registry()
-        declare_process_metrics(process, dict, house.node.listening.replies)
+        declare_process_metrics(process, dict, harness.node.listening.replies)
         found: dict[str, set[str]] = {"up": set()}
-        for each in [*house.node.registry.declarations, *process.declarations]:
+        for each in [*harness.node.registry.declarations, *process.declarations]:
             labels = set(each.labels)
             if each.kind is MetricKind.HISTOGRAM:
                 found |= {f"{each.name}_sum": labels, f"{each.name}_count": labels}
@@ -48,7 +48,7 @@ def shown() -> dict[str, set[str]]:
             found[each.name] = labels
         return found
 
-    found: dict[str, set[str]] = in_house(scenario)
+    found: dict[str, set[str]] = run_scenario(scenario)
     return found
 
 

@@ -7,27 +7,27 @@ from typing import Any
 
 from millbeck.kernel.environment import Environment
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import create, in_house
+from tests.unit.server.harness.client_requests import create, run_scenario
 
 
-def values(house: BrokerHarness) -> dict[str, float]:
-    assert house.node is not None
+def values(harness: BrokerHarness) -> dict[str, float]:
+    assert harness.node is not None
     prefix = "kafka_server_raftmetrics_"
     return {
         line.split()[0].removeprefix(prefix): float(line.split()[1])
-        for line in house.node.render_metrics().splitlines()
+        for line in harness.node.render_metrics().splitlines()
         if line.startswith(prefix)
     }
 
 
 def test_commits_of_the_last_half_minute_are_counted_and_timed() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await asyncio.sleep(40)
-        before: Any = values(house)
+        before: Any = values(harness)
         assert (before["append_records_rate"], before["commit_latency_avg"], before["commit_latency_max"]) == (0, 0, 0)
-        house.machine.disk.faults.sync_cost_s = 0.5
+        harness.machine.disk.faults.sync_cost_s = 0.5
         await create(client, partitions=3)
-        after = values(house)
+        after = values(harness)
         count = after["log_end_offset"] - before["log_end_offset"]
         assert count > 3
         assert abs(after["append_records_rate"] - count / 30) < 0.001
@@ -38,15 +38,15 @@ def test_commits_of_the_last_half_minute_are_counted_and_timed() -> None:
             1,
         )
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_what_was_committed_before_the_start_does_not_count() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        house.machine.crash()
+        harness.machine.crash()
         await asyncio.sleep(300)
-        await house.start()
-        assert values(house)["commit_latency_max"] < 1000
+        await harness.start()
+        assert values(harness)["commit_latency_max"] < 1000
 
-    in_house(scenario)
+    run_scenario(scenario)

@@ -14,7 +14,7 @@ from millbeck.replication.fetcher import FetcherState as FetchState
 from millbeck.server.broker_lifecycle import BrokerLifecycleState
 from millbeck.server.metrics.replicas import BROKER_STATES
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import create, in_house, partition_of
+from tests.unit.server.harness.client_requests import create, partition_of, run_scenario
 from tests.unit.server.harness.scraping import samples
 from tests.unit.server.harness.three_brokers import ThreeBrokers
 
@@ -41,9 +41,9 @@ def fetchers(cluster: ThreeBrokers, node_id: int, name: str) -> float:
 
 
 def test_one_node_has_nothing_to_replicate() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=3, min_insync_replicas="2")
-        found = samples(house.node)
+        found = samples(harness.node)
         for name, value in {
             "partitioncount": 3,
             "leadercount": 3,
@@ -61,10 +61,10 @@ def test_one_node_has_nothing_to_replicate() -> None:
             assert found[f'{FETCHERS}{name}{{clientId="Replica"}}'] == 0
         assert found["kafka_server_kafkaserver_brokerstate"] == 3
         assert found["kafka_server_brokertopicmetrics_replicationbytesin_total"] == 0
-        partition_of(house).log.mark_offline("a test")
-        assert samples(house.node)[MANAGER + "offlinereplicacount"] == 1
+        partition_of(harness).log.mark_offline("a test")
+        assert samples(harness.node)[MANAGER + "offlinereplicacount"] == 1
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_partition_is_told_of_by_its_leader_alone() -> None:
@@ -229,13 +229,13 @@ def test_fetchers_show_their_pace_and_those_that_do_not_go_on() -> None:
 
 
 def test_a_broker_shows_its_state() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        assert house.node.broker_part is not None
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        assert harness.node.broker_part is not None
         for state, number in BROKER_STATES.items():
-            house.node.broker_part.membership.state = state
-            assert samples(house.node)["kafka_server_kafkaserver_brokerstate"] == number
-        house.node.broker_part.membership.state = BrokerLifecycleState.RUNNING
+            harness.node.broker_part.membership.state = state
+            assert samples(harness.node)["kafka_server_kafkaserver_brokerstate"] == number
+        harness.node.broker_part.membership.state = BrokerLifecycleState.RUNNING
 
-    in_house(scenario)
+    run_scenario(scenario)
     assert set(BROKER_STATES) == set(BrokerLifecycleState)

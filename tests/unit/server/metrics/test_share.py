@@ -2,16 +2,16 @@ from __future__ import annotations
 
 from millbeck.kernel.environment import Environment
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.share_member import ACCEPT, begin, settled, share_house
+from tests.unit.server.harness.share_member import ACCEPT, begin, settled, share_harness
 
 
 def test_share_groups_are_seen() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        member, topic_id = await begin(house, client, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(harness, client, environment)
         await settled(member, topic_id)
         await member.acknowledge(topic_id, (0, 3, [ACCEPT]))
-        assert house.node is not None
-        page = house.node.registry.render()
+        assert harness.node is not None
+        page = harness.node.registry.render()
         for line in (
             "kafka_server_sharesessioncache_numsharesessions 1",
             "kafka_server_sharesessioncache_numsharepartitions 1",
@@ -24,4 +24,4 @@ def test_share_groups_are_seen() -> None:
         ):
             assert line in page, line
 
-    share_house().run(scenario)
+    share_harness().run(scenario)

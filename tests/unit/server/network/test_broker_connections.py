@@ -17,7 +17,7 @@ from tests.unit.server.harness.broker_harness import BrokerHarness, Client
 
 
 def test_connections_are_kept_by_purpose_and_opened_again() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         peers = BrokerConnections(
             environment,
             node_id=7,
@@ -50,9 +50,9 @@ def test_connections_are_kept_by_purpose_and_opened_again() -> None:
 def test_requests_to_a_broker_that_is_cut_off_all_end_within_their_timeouts() -> None:
     """They wait for each other to connect: a connection takes 10 seconds to fail."""
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        house.world.node("n2")
-        house.world.network.set_power("n2", is_up=False)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        harness.world.node("n2")
+        harness.world.network.set_power("n2", is_up=False)
         peers = BrokerConnections(
             environment,
             node_id=7,

@@ -17,7 +17,7 @@ from millbeck.wire.messages.configs import (
 from millbeck.wire.messages.metadata import ApiVersionsRequest, DescribeClusterRequest, MetadataRequest
 from millbeck.wire.messages.topics import CreatableTopic, CreateTopicsRequest
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import in_house
+from tests.unit.server.harness.client_requests import run_scenario
 
 TWO: dict[str, str] = {
     "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
@@ -31,7 +31,7 @@ async def at_controller(environment: Environment) -> Client:
 
 
 def test_each_listener_tells_what_it_serves_and_serves_nothing_else() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         controller = await at_controller(environment)
         for each, routes in ((client, ROUTES), (controller, CONTROLLER_ROUTES)):
             request = ApiVersionsRequest(client_software_name="x", client_software_version="1")
@@ -41,11 +41,11 @@ def test_each_listener_tells_what_it_serves_and_serves_nothing_else() -> None:
             await controller.ask(MetadataRequest(), 9)
         assert controller.is_lost
 
-    in_house(scenario, **TWO)
+    run_scenario(scenario, **TWO)
 
 
 def test_administration_is_done_at_the_controllers_listener_too() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         controller = await at_controller(environment)
         request = CreateTopicsRequest(topics=[CreatableTopic("t", num_partitions=1, replication_factor=1)])
         (result,) = (await controller.ask(request, 7)).topics
@@ -56,7 +56,7 @@ def test_administration_is_done_at_the_controllers_listener_too() -> None:
         (topic,) = (await client.ask(MetadataRequest(topics=None), 9)).topics
         assert topic.name == "t"
 
-    in_house(scenario, **TWO)
+    run_scenario(scenario, **TWO)
 
 
 async def are_lost(environment: Environment, port: int, count: int) -> list[bool]:
@@ -77,31 +77,31 @@ THREE: dict[str, str] = {
 
 
 def test_connections_are_counted_over_all_listeners() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         assert await are_lost(environment, 9094, 1) == [False]
         assert await are_lost(environment, 9092, 2) == [False, True]
 
-    in_house(scenario, max_connections="3", **THREE)
+    run_scenario(scenario, max_connections="3", **THREE)
 
 
 def test_clients_cannot_take_the_connections_that_nodes_need() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         assert await are_lost(environment, 9092, 2) == [False, True]
         assert await are_lost(environment, 9094, 2) == [False, False]
         assert await are_lost(environment, 9093, 2) == [False, False]
 
-    in_house(scenario, max_connections="2", **THREE)
+    run_scenario(scenario, max_connections="2", **THREE)
 
 
 def test_where_brokers_and_clients_share_a_listener_its_connections_are_limited() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         assert await are_lost(environment, 9092, 2) == [False, True]
 
-    in_house(scenario, max_connections="2", **TWO)
+    run_scenario(scenario, max_connections="2", **TWO)
 
 
 def test_a_listener_may_have_a_limit_of_its_own_and_it_is_dynamic() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         assert await are_lost(environment, 9094, 2) == [False, True]
         assert await are_lost(environment, 9092, 3) == [False, False, False]
         config = IncrementalAlterableConfig("listener.name.brokers.max.connections", 0, "3")
@@ -111,15 +111,15 @@ def test_a_listener_may_have_a_limit_of_its_own_and_it_is_dynamic() -> None:
         await asyncio.sleep(0.1)
         assert await are_lost(environment, 9094, 3) == [False, False, True]
 
-    in_house(scenario, **{"listener.name.brokers.max.connections": "1"}, **THREE)
+    run_scenario(scenario, **{"listener.name.brokers.max.connections": "1"}, **THREE)
 
 
 def test_endpoints_are_those_of_the_names_asked_for() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        listening: Any = house.node.listening
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        listening: Any = harness.node.listening
         (endpoint,) = listening.endpoints(["CONTROLLER"])
-        assert (endpoint.listener, endpoint.host, endpoint.port) == ("CONTROLLER", house.machine.name, 9093)
+        assert (endpoint.listener, endpoint.host, endpoint.port) == ("CONTROLLER", harness.machine.name, 9093)
         assert listening.endpoints([]) == ()
 
-    in_house(scenario, **TWO)
+    run_scenario(scenario, **TWO)

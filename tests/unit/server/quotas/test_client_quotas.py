@@ -22,12 +22,12 @@ from millbeck.wire.messages.topics import (
     DeleteTopicState,
 )
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client, one_batch
-from tests.unit.server.harness.client_requests import create, fetch, in_house, produce, results
+from tests.unit.server.harness.client_requests import create, fetch, produce, results, run_scenario
 
 VALUE = bytes(10_000)
 
 
-async def limit(client: Client, house: BrokerHarness, entity: str = "user", **quotas: float | None) -> None:
+async def limit(client: Client, harness: BrokerHarness, entity: str = "user", **quotas: float | None) -> None:
     """Set quotas of all users, or of all of another kind; None removes one."""
     ops = [OpData(key, value or 0.0, value is None) for key, value in quotas.items()]
     request = AlterClientQuotasRequest([AlterClientQuotasEntry([EntityData(entity, None)], ops)], False)
@@ -45,22 +45,22 @@ def seconds() -> float:
 
 
 def test_without_a_quota_nothing_is_asked() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        assert house.node is not None
-        assert house.node.broker.quotas is None
-        await limit(client, house, producer_byte_rate=1000.0)
-        assert house.node.broker.quotas is not None
-        await limit(client, house, producer_byte_rate=None)
-        assert house.node.broker.quotas is None
+        assert harness.node is not None
+        assert harness.node.broker.quotas is None
+        await limit(client, harness, producer_byte_rate=1000.0)
+        assert harness.node.broker.quotas is not None
+        await limit(client, harness, producer_byte_rate=None)
+        assert harness.node.broker.quotas is None
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_produce_over_the_quota_is_answered_at_once_and_then_nothing_is_read() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        await limit(client, house, producer_byte_rate=500.0)
+        await limit(client, harness, producer_byte_rate=500.0)
         began = seconds()
         first = await client.ask(producing(), 9)
         assert seconds() - began < 0.1
@@ -68,35 +68,35 @@ def test_a_produce_over_the_quota_is_answered_at_once_and_then_nothing_is_read()
         assert wait_s == pytest.approx(10.3, abs=0.5)
         # Two requests behind it: they are handled in order, once the time is over.
         later = [asyncio.ensure_future(client.ask(producing(value=bytes([each])), 9)) for each in (1, 2)]
-        other = await house.connect(environment)
+        other = await harness.connect(environment)
         assert (await other.ask(ApiVersionsRequest(), 0)).error_code == 0
         answers = await asyncio.gather(*later)
         assert seconds() - began >= wait_s
         assert [each.responses[0].partition_responses[0].base_offset for each in answers] == [1, 2]
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_acks_0_counts_and_is_muted_without_an_answer() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        await limit(client, house, producer_byte_rate=500.0)
+        await limit(client, harness, producer_byte_rate=500.0)
         client.send(producing(acks=0), 9, expects_reply=False)
         began = seconds()
         assert (await client.ask(ApiVersionsRequest(), 0)).error_code == 0
         assert seconds() - began > 9
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("with_session", [False, True])
 def test_a_fetch_over_the_quota_is_answered_without_records_and_gets_them_later(with_session: bool) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for _ in range(3):
             await produce(client, VALUE)
-        await limit(client, house, consumer_byte_rate=1500.0)
-        consumer = await house.connect(environment)
+        await limit(client, harness, consumer_byte_rate=1500.0)
+        consumer = await harness.connect(environment)
         session = (0, 0) if with_session else (0, -1)
         # What all windows together give is 15,000 bytes: one batch. The next is over the quota.
         opened = await consumer.ask(fetch((0, 0), session=session), 12)
@@ -118,43 +118,43 @@ def test_a_fetch_over_the_quota_is_answered_without_records_and_gets_them_later(
             served = await consumer.ask(fetch(session=(session_id, epoch)) if with_session else again, 12)
         assert len(results(served)[0].records) > 10_000
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_batch_larger_than_all_windows_give_is_delivered() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, VALUE)
-        await limit(client, house, consumer_byte_rate=10.0)
+        await limit(client, harness, consumer_byte_rate=10.0)
         answer = await client.ask(fetch((0, 0)), 12)
         assert len(results(answer)[0].records) > 10_000
         assert (await client.ask(fetch((0, 0)), 12)).throttle_time_ms > 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_new_session_is_given_up_when_its_fetch_is_throttled() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, VALUE)
-        await limit(client, house, consumer_byte_rate=100.0)
+        await limit(client, harness, consumer_byte_rate=100.0)
         await client.ask(fetch((0, 0)), 12)
         refused = await client.ask(fetch((0, 0), session=(0, 0)), 12)
         assert (refused.session_id, refused.responses, refused.throttle_time_ms > 0) == (0, [], True)
-        assert house.node is not None
-        assert len(house.node.broker.fetch_sessions) == 0
+        assert harness.node is not None
+        assert len(harness.node.broker.fetch_sessions) == 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_time_on_the_loop_is_limited_in_every_api_but_logging_in() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        await limit(client, house, request_percentage=1.0)
-        assert house.node is not None
-        quotas = house.node.broker.quotas
+        await limit(client, harness, request_percentage=1.0)
+        assert harness.node is not None
+        quotas = harness.node.broker.quotas
         assert quotas is not None
-        now_ms = house.node.deadlines.now_ms()
+        now_ms = harness.node.deadlines.now_ms()
         used = quotas.request.of("ANONYMOUS", "test", now_ms)
         assert used is not None
         for bucket in [used.bucket, *quotas.request._buckets.values()]:
@@ -166,14 +166,14 @@ def test_time_on_the_loop_is_limited_in_every_api_but_logging_in() -> None:
         await client.ask(ApiVersionsRequest(), 0)
         assert seconds() - began == pytest.approx(1.0, abs=0.1)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_requests_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        await limit(client, house, request_percentage=50.0)
-        assert house.node is not None
-        quotas = house.node.broker.quotas
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        await limit(client, harness, request_percentage=50.0)
+        assert harness.node is not None
+        quotas = harness.node.broker.quotas
         assert quotas is not None
         counted: list[float] = []
 
@@ -190,26 +190,26 @@ def test_requests_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
         await create(client)
         await produce(client, b"v")
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_an_address_that_connects_too_fast_is_refused_until_it_is_slower() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        assert house.node.listeners[0].address_rates is None
-        await limit(client, house, entity="ip", connection_creation_rate=1.0)
-        others = [await house.connect(environment) for _ in range(12)]
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        assert harness.node.listeners[0].address_rates is None
+        await limit(client, harness, entity="ip", connection_creation_rate=1.0)
+        others = [await harness.connect(environment) for _ in range(12)]
         await asyncio.sleep(0.1)
         assert [each.is_lost for each in others] == [False] * 10 + [True] * 2
-        assert "millbeck_quota_refused_connections_total 2" in house.node.registry.render()
+        assert "millbeck_quota_refused_connections_total 2" in harness.node.registry.render()
         await asyncio.sleep(12)
-        later = await house.connect(environment)
+        later = await harness.connect(environment)
         await asyncio.sleep(0.1)
         assert not later.is_lost
-        await limit(client, house, entity="ip", connection_creation_rate=None)
-        assert house.node.listeners[0].address_rates is None
+        await limit(client, harness, entity="ip", connection_creation_rate=None)
+        assert harness.node.listeners[0].address_rates is None
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def creating(*names: str, partitions: int) -> CreateTopicsRequest:
@@ -218,8 +218,8 @@ def creating(*names: str, partitions: int) -> CreateTopicsRequest:
 
 
 def test_partition_changes_over_the_quota_are_refused_or_for_old_versions_throttled() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        await limit(client, house, controller_mutation_rate=1.0)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        await limit(client, harness, controller_mutation_rate=1.0)
         first = await client.ask(creating("a", "b", partitions=10), 7)
         assert {topic.name: topic.error_code for topic in first.topics} == {"a": 0, "b": 0}
         assert first.throttle_time_ms == pytest.approx(9000, abs=100)  # 11 of the 20 were there
@@ -234,9 +234,9 @@ def test_partition_changes_over_the_quota_are_refused_or_for_old_versions_thrott
             (DeleteTopicsRequest(topics=[DeleteTopicState(name="a")], timeout_ms=5000), 6, "responses"),
         ]
         for request, version, name in requests:
-            other = await house.connect(environment)
+            other = await harness.connect(environment)
             answer = await other.ask(request, version)
             assert getattr(answer, name)[0].error_code == refused
             assert answer.throttle_time_ms > 0
 
-    in_house(scenario)
+    run_scenario(scenario)

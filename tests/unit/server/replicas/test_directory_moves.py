@@ -21,18 +21,18 @@ from tests.unit.server.harness.three_brokers import ThreeBrokers
 NAME = TopicPartition("t", 0)
 
 
-def in_house(scenario: Any, **settings: Any) -> Any:
+def run_scenario(scenario: Any, **settings: Any) -> Any:
     return BrokerHarness(log_dirs="/one,/two", **settings).run(scenario)
 
 
-def moves_of(house: BrokerHarness) -> DirectoryMoves:
-    assert house.node is not None
-    return house.node.broker.replication.moves
+def moves_of(harness: BrokerHarness) -> DirectoryMoves:
+    assert harness.node is not None
+    return harness.node.broker.replication.moves
 
 
-def endpoint_for(house: BrokerHarness) -> str:
-    assert house.node is not None
-    directory = house.node.broker.logs.directory_of(NAME)
+def endpoint_for(harness: BrokerHarness) -> str:
+    assert harness.node is not None
+    directory = harness.node.broker.logs.directory_of(NAME)
     assert directory is not None
     return directory.path
 
@@ -41,8 +41,8 @@ def other(path: str) -> str:
     return "/two" if path == "/one" else "/one"
 
 
-def names(house: BrokerHarness, path: str) -> list[str]:
-    return [name for name in house.machine.disk.find_directory(path).entries if name.startswith("t-0")]
+def names(harness: BrokerHarness, path: str) -> list[str]:
+    return [name for name in harness.machine.disk.find_directory(path).entries if name.startswith("t-0")]
 
 
 async def until(condition: Any, limit_s: float = 60) -> None:
@@ -52,15 +52,15 @@ async def until(condition: Any, limit_s: float = 60) -> None:
 
 
 def test_a_replica_moves_while_it_is_written_and_read() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, internal_segment_bytes="2000", file_delete_delay_ms="0")
         for number in range(40):
             await produce(client, b"%d" % number * 60)
-        partition, before = partition_of(house), endpoint_for(house)
+        partition, before = partition_of(harness), endpoint_for(harness)
         old = partition.log
-        moves_of(house).begin(partition, other(before))
+        moves_of(harness).begin(partition, other(before))
         number = 40
-        while endpoint_for(house) == before:
+        while endpoint_for(harness) == before:
             await produce(client, b"%d" % number * 60)
             number += 1
         assert partition.log is not old
@@ -71,39 +71,39 @@ def test_a_replica_moves_while_it_is_written_and_read() -> None:
             assert b"%d" % offset * 60 in results(await client.ask(fetch((0, offset)), 11))[0].records
         assert await produce(client, b"after") == number
         await asyncio.sleep(1)
-        assert (names(house, other(before)), names(house, before)) == (["t-0"], [])
-        assert moves_of(house).all == []
-        assert house.node is not None
-        await house.node.stop()
-        house.machine.crash()
-        await house.start()
-        assert endpoint_for(house) == other(before)
-        assert partition_of(house).log.end_offset == number + 1
+        assert (names(harness, other(before)), names(harness, before)) == (["t-0"], [])
+        assert moves_of(harness).all == []
+        assert harness.node is not None
+        await harness.node.stop()
+        harness.machine.crash()
+        await harness.start()
+        assert endpoint_for(harness) == other(before)
+        assert partition_of(harness).log.end_offset == number + 1
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_producers_are_known_in_the_new_place() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for sequence in range(3):
             await produce(client, b"x", producer_id=7, producer_epoch=0, base_sequence=sequence)
-        before = endpoint_for(house)
-        moves_of(house).begin(partition_of(house), other(before))
-        await until(lambda: endpoint_for(house) != before)
+        before = endpoint_for(harness)
+        moves_of(harness).begin(partition_of(harness), other(before))
+        await until(lambda: endpoint_for(harness) != before)
         assert await produce(client, b"x", producer_id=7, producer_epoch=0, base_sequence=2) == 2
         assert await produce(client, b"x", producer_id=7, producer_epoch=0, base_sequence=3) == 3
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_log_that_has_nothing_where_it_should_go_on_keeps_nobody_else_waiting() -> None:
     """As one that Kafka has compacted, of which nothing is left before the end."""
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"x")
-        moves, partition, before = moves_of(house), partition_of(house), endpoint_for(house)
+        moves, partition, before = moves_of(harness), partition_of(harness), endpoint_for(harness)
         looks = 0
 
         async def nothing(source: Log, offset: int) -> bytes:
@@ -117,69 +117,71 @@ def test_a_log_that_has_nothing_where_it_should_go_on_keeps_nobody_else_waiting(
         await asyncio.sleep(0.5)
         assert looks > 1
         del moves._read
-        await until(lambda: endpoint_for(house) != before)
+        await until(lambda: endpoint_for(harness) != before)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_what_cannot_be_moved_is_refused() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        moves, partition = moves_of(house), partition_of(house)
+        moves, partition = moves_of(harness), partition_of(harness)
         with pytest.raises(LogDirNotFound):
             moves.begin(partition, "/three")
-        moves.begin(partition, endpoint_for(house))
+        moves.begin(partition, endpoint_for(harness))
         assert moves.all == []
-        assert house.node is not None
-        target = next(each for each in house.node.broker.logs.directories if each.path == other(endpoint_for(house)))
+        assert harness.node is not None
+        target = next(
+            each for each in harness.node.broker.logs.directories if each.path == other(endpoint_for(harness))
+        )
         target.offline_reason = "a test"
         with pytest.raises(KafkaStorageError):
             moves.begin(partition, target.path)
         target.offline_reason = None
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_move_that_is_not_wanted_any_more_leaves_nothing() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"x" * 1000)
-        assert house.node is not None
+        assert harness.node is not None
         rate = ConfigRecord(
             resource_type=4, resource_name="", name="replica.alter.log.dirs.io.max.bytes.per.second", value="1"
         )
-        await house.node.broker.quorum.submit(lambda image: Result(response=None, records=[rate]))
-        moves, partition, before = moves_of(house), partition_of(house), endpoint_for(house)
+        await harness.node.broker.quorum.submit(lambda image: Result(response=None, records=[rate]))
+        moves, partition, before = moves_of(harness), partition_of(harness), endpoint_for(harness)
         moves._throttle.record(1000)
         moves.begin(partition, other(before))
         await asyncio.sleep(0.5)
         move = moves.of(partition)
         assert move is not None
         assert move.future is not None
-        assert names(house, other(before)) != []
+        assert names(harness, other(before)) != []
         moves.begin(partition, other(before))
         assert moves.of(partition) is move, "it is on its way already"
         moves.begin(partition, before)
         await asyncio.sleep(1)
-        assert (moves.all, names(house, other(before)), endpoint_for(house)) == ([], [], before)
+        assert (moves.all, names(harness, other(before)), endpoint_for(harness)) == ([], [], before)
         moves.begin(partition, other(before))
         await asyncio.sleep(0.5)
         await delete(client)
         await asyncio.sleep(1)
-        assert (moves.all, names(house, other(before))) == ([], [])
+        assert (moves.all, names(harness, other(before))) == ([], [])
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_move_starts_over_when_its_log_is_cut() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for number in range(5):
             await produce(client, b"%d" % number * 200)
-        moves, partition, before = moves_of(house), partition_of(house), endpoint_for(house)
+        moves, partition, before = moves_of(harness), partition_of(harness), endpoint_for(harness)
         moves._throttle.record(10**9)
-        assert house.node is not None
-        house.node.broker.config.replication_throttle = type(house.node.broker.config.replication_throttle).of(
+        assert harness.node is not None
+        harness.node.broker.config.replication_throttle = type(harness.node.broker.config.replication_throttle).of(
             replica_alter_log_dirs_io_max_bytes_per_second="1"
         )
         moves.begin(partition, other(before))
@@ -192,55 +194,55 @@ def test_a_move_starts_over_when_its_log_is_cut() -> None:
         assert move.future is not None
         assert move.future is not first
         await asyncio.sleep(30)
-        assert endpoint_for(house) != before
+        assert endpoint_for(harness) != before
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("is_stopped", [True, False])
 def test_a_move_that_was_interrupted_begins_again_at_the_next_start(is_stopped: bool) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"x" * 1000)
-        moves, partition, before = moves_of(house), partition_of(house), endpoint_for(house)
+        moves, partition, before = moves_of(harness), partition_of(harness), endpoint_for(harness)
         moves._throttle.record(10**9)
-        assert house.node is not None
-        slow = type(house.node.broker.config.replication_throttle).of(
+        assert harness.node is not None
+        slow = type(harness.node.broker.config.replication_throttle).of(
             replica_alter_log_dirs_io_max_bytes_per_second="1"
         )
-        house.node.broker.config.replication_throttle = slow
+        harness.node.broker.config.replication_throttle = slow
         moves.begin(partition, other(before))
         await asyncio.sleep(2)
-        assert (endpoint_for(house), len(moves.all)) == (before, 1)
+        assert (endpoint_for(harness), len(moves.all)) == (before, 1)
         if is_stopped:
-            await house.node.stop()
-        house.machine.crash()
-        await house.start()
-        await until(lambda: endpoint_for(house) == other(before))
-        assert partition_of(house).log.end_offset == 1
+            await harness.node.stop()
+        harness.machine.crash()
+        await harness.start()
+        await until(lambda: endpoint_for(harness) == other(before))
+        assert partition_of(harness).log.end_offset == 1
         await asyncio.sleep(1)
-        assert names(house, other(before)) == ["t-0"]
+        assert names(harness, other(before)) == ["t-0"]
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_move_of_a_topic_that_is_another_one_by_now_is_forgotten() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        assert house.node is not None
-        logs, before = house.node.broker.logs, endpoint_for(house)
+        assert harness.node is not None
+        logs, before = harness.node.broker.logs, endpoint_for(harness)
         target = next(each for each in logs.directories if each.path != before)
         for name in (NAME, TopicPartition("gone", 0)):
             logs.interrupted_moves[name] = (target, b"another-topic-id")
-        moves_of(house).resume()
-        assert (moves_of(house).all, logs.interrupted_moves) == ([], {})
-        logs.interrupted_moves[NAME] = (target, partition_of(house).topic_id)
+        moves_of(harness).resume()
+        assert (moves_of(harness).all, logs.interrupted_moves) == ([], {})
+        logs.interrupted_moves[NAME] = (target, partition_of(harness).topic_id)
         target.offline_reason = "a test"
-        moves_of(house).resume()
+        moves_of(harness).resume()
         target.offline_reason = None
-        assert moves_of(house).all == []
+        assert moves_of(harness).all == []
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_followers_move_as_well() -> None:

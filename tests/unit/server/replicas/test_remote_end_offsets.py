@@ -12,7 +12,7 @@ from millbeck.kernel.environment import Environment
 from millbeck.kernel.ids import TopicPartition
 from millbeck.server.replicas.remote_end_offsets import ASK_AGAIN_SECONDS, RemoteEndOffsets
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import create, in_house, produce
+from tests.unit.server.harness.client_requests import create, produce, run_scenario
 
 FIRST, SECOND, MISSING = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("gone", 0)
 
@@ -38,7 +38,7 @@ class Wanting:
 
 
 def test_what_is_not_known_is_known_a_moment_later() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         await produce(client, b"a", b"b", index=1)
         wanting = Wanting(environment)
@@ -50,11 +50,11 @@ def test_what_is_not_known_is_known_a_moment_later() -> None:
         assert wanting.read(SECOND) == {SECOND: 2}, "what nobody wants any more is forgotten"
         assert wanting.read(FIRST, SECOND) == {SECOND: 2}
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_it_is_asked_again_after_a_while_and_not_before() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         wanting = Wanting(environment)
         wanting.read(FIRST)
@@ -67,20 +67,20 @@ def test_it_is_asked_again_after_a_while_and_not_before() -> None:
         assert wanting.read(FIRST) == {FIRST: 1}
         assert len(wanting.tasks) == 2
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_nothing_is_asked_when_nobody_wants_to_know() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         wanting = Wanting(environment)
         assert wanting.read() == {}
         assert wanting.tasks == []
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_leader_that_cannot_be_asked_is_asked_later() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         wanting = Wanting(environment)
         for address in (None, Address("n1", 1)):
@@ -95,4 +95,4 @@ def test_a_leader_that_cannot_be_asked_is_asked_later() -> None:
         assert wanting.read(FIRST) == {FIRST: 0}
         assert all(task.done() and task.exception() is None for task in wanting.tasks)
 
-    in_house(scenario)
+    run_scenario(scenario)

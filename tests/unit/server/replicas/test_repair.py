@@ -259,10 +259,10 @@ def test_records_flow_on_while_a_disk_stays_full(
 def test_a_full_disk_is_logged_once_and_when_it_has_room_again(caplog: pytest.LogCaptureFixture) -> None:
     """Of the only replica, which no other one takes over for."""
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         assert await produce(client, b"x") == 0
-        disk = house.machine.disk
+        disk = harness.machine.disk
         disk.faults.capacity_bytes = disk.used_bytes + 10
         for _ in range(3):
             with pytest.raises(AssertionError, match="error_code=56"):

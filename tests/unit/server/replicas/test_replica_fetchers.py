@@ -114,9 +114,9 @@ class Follower:
     def copied(self, partition: Partition, size_bytes: int) -> None: ...
 
 
-async def lead(house: BrokerHarness, client: Client, isr: tuple[int, ...] = (1, 2), **configs: Any) -> bytes:
+async def lead(harness: BrokerHarness, client: Client, isr: tuple[int, ...] = (1, 2), **configs: Any) -> bytes:
     topic_id = await create(client, **configs)
-    partition_of(house).lead(1, 1, (1, 2), isr)
+    partition_of(harness).lead(1, 1, (1, 2), isr)
     return topic_id
 
 
@@ -126,13 +126,13 @@ async def until(condition: Callable[[], bool], limit_s: float = 30) -> None:
             await asyncio.sleep(0.01)
 
 
-def in_house(scenario: Any, **settings: Any) -> Any:
+def run_scenario(scenario: Any, **settings: Any) -> Any:
     return BrokerHarness(**settings).run(scenario)
 
 
 def test_a_log_that_is_offline_is_not_followed_and_claims_nothing() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        topic_id = await lead(house, client, min_insync_replicas="1")
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        topic_id = await lead(harness, client, min_insync_replicas="1")
         follower = Follower(environment)
         mine = follower.partition(topic_id)
         mine.log.mark_offline("a test")
@@ -140,12 +140,12 @@ def test_a_log_that_is_offline_is_not_followed_and_claims_nothing() -> None:
         assert (follower.fetchers.followed, dict(follower.fetchers.lines)) == ([], {})
         assert follower.errors == []
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_follower_copies_its_leader_and_lets_acks_all_go() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        topic_id = await lead(house, client, min_insync_replicas="2")
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        topic_id = await lead(harness, client, min_insync_replicas="2")
         follower = Follower(environment)
         mine = follower.partition(topic_id)
         follower.fetchers.follow(mine)
@@ -154,18 +154,18 @@ def test_a_follower_copies_its_leader_and_lets_acks_all_go() -> None:
             assert await produce(client, b"%d" % number, acks=-1) == number
         assert asyncio.get_running_loop().time() - started < 1, "no fetch waits for its time while there is data"
         await until(lambda: mine.high_watermark == 20)
-        leader = partition_of(house)
+        leader = partition_of(harness)
         assert (mine.log.end_offset, leader.high_watermark) == (20, 20)
         assert follower.fetchers.bytes_in > 0
         assert follower.errors == []
         follower.fetchers.close()
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_fetcher_comes_back_after_its_leader_was_gone() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        topic_id = await lead(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        topic_id = await lead(harness, client)
         follower = Follower(environment)
         follower.address = None
         mine = follower.partition(topic_id)
@@ -177,27 +177,27 @@ def test_a_fetcher_comes_back_after_its_leader_was_gone() -> None:
         await asyncio.sleep(1)
         follower.address = Address("n1", 9092)
         await until(lambda: mine.log.end_offset == 1)
-        assert house.node is not None
-        for listener in house.node.listeners:
+        assert harness.node is not None
+        for listener in harness.node.listeners:
             for connection in list(listener.connections.values()):
                 connection.close("a test")
-        client = await house.connect(environment)
+        client = await harness.connect(environment)
         await produce(client, b"y")
         await until(lambda: mine.log.end_offset == 2)
         assert follower.errors == []
         follower.fetchers.close()
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_follower_with_another_history_is_cut_and_goes_on() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        topic_id = await lead(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        topic_id = await lead(harness, client)
         await produce(client, b"theirs")
         follower = Follower(environment)
         mine = follower.partition(topic_id)
         mine.follow(1, 3, 3)
-        leader = partition_of(house)
+        leader = partition_of(harness)
         leader.lead(3, 3, (1, 2), (1, 2))
         await produce(client, b"new")
         piece = leader.log.read(0, size_bytes_max=1, upto_offset=leader.log.end_offset)
@@ -212,15 +212,15 @@ def test_a_follower_with_another_history_is_cut_and_goes_on() -> None:
         assert mine.log.epochs.entries() == leader.log.epochs.entries()
         follower.fetchers.close()
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_follower_behind_the_leaders_start_begins_there() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        topic_id = await lead(house, client, isr=(1,))
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        topic_id = await lead(harness, client, isr=(1,))
         for number in range(5):
             await produce(client, b"%d" % number)
-        partition_of(house).log.delete_records(3)
+        partition_of(harness).log.delete_records(3)
         follower = Follower(environment)
         mine = follower.partition(topic_id)
         follower.fetchers.follow(mine)
@@ -229,29 +229,29 @@ def test_a_follower_behind_the_leaders_start_begins_there() -> None:
         assert mine.log.log_start_offset == 3
         follower.fetchers.close()
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_with_flush_messages_of_one_progress_waits_for_the_disk() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        topic_id = await lead(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        topic_id = await lead(harness, client)
         follower = Follower(environment, flush_messages="1")
         mine = follower.partition(topic_id)
         follower.fetchers.follow(mine)
         await produce(client, b"x")
         await until(lambda: mine.log.end_offset == 1)
-        leader = partition_of(house)
+        leader = partition_of(harness)
         assert (mine.log.flushed_offset, leader.high_watermark) == (0, 0)
         await until(lambda: leader.high_watermark == 1)
         assert mine.log.flushed_offset == 1
         follower.fetchers.close()
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_who_stops_following_is_fetched_no_more_and_idle_connections_end() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        topic_id = await lead(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        topic_id = await lead(harness, client)
         follower = Follower(environment)
         mine = follower.partition(topic_id)
         follower.fetchers.follow(mine)
@@ -263,40 +263,40 @@ def test_who_stops_following_is_fetched_no_more_and_idle_connections_end() -> No
         await produce(client, b"y")
         await asyncio.sleep(2)
         assert mine.log.end_offset == 1
-        assert house.node is not None
+        assert harness.node is not None
         follower.fetchers.close_idle()
         await asyncio.sleep(1)
-        assert sum(len(listener.connections) for listener in house.node.listeners) == 1
+        assert sum(len(listener.connections) for listener in harness.node.listeners) == 1
         mine.follow(-1, 5, 5)
         follower.fetchers.follow(mine)
         assert follower.fetchers.followed == []
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_an_idle_follower_asks_twice_a_second() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        topic_id = await lead(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        topic_id = await lead(harness, client)
         follower = Follower(environment)
         mine = follower.partition(topic_id)
         follower.fetchers.follow(mine)
         await asyncio.sleep(1)
-        assert house.node is not None
-        (session,) = house.node.broker.fetch_sessions._sessions.values()
+        assert harness.node is not None
+        (session,) = harness.node.broker.fetch_sessions._sessions.values()
         before = session.epoch
         await asyncio.sleep(10)
         assert 18 <= session.epoch - before <= 21
-        leader = partition_of(house)
+        leader = partition_of(harness)
         assert leader.replicas is not None
         assert leader.replicas.followers[2].session is session
         follower.fetchers.close()
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_nothing_is_fetched_before_the_node_is_registered() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        topic_id = await lead(house, client)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        topic_id = await lead(harness, client)
         follower = Follower(environment)
         follower.fetchers.is_started = False
         mine = follower.partition(topic_id)
@@ -307,4 +307,4 @@ def test_nothing_is_fetched_before_the_node_is_registered() -> None:
         follower.fetchers.start()
         await until(lambda: mine.log.end_offset == 1)
 
-    in_house(scenario)
+    run_scenario(scenario)

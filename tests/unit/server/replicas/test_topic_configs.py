@@ -62,8 +62,8 @@ def run(name: str) -> None:
     scenario, settings = SCENARIOS[name]
     options: dict[str, Any] = settings
 
-    async def whole(house: BrokerHarness, client: Client, environment: object) -> None:
-        await scenario(house, client)
+    async def whole(harness: BrokerHarness, client: Client, environment: object) -> None:
+        await scenario(harness, client)
 
     BrokerHarness(**options).run(whole)
 
@@ -138,13 +138,13 @@ async def alter(client: Client, name: str, value: str | None, *, resource_type: 
     assert response.error_code == 0, response
 
 
-def segment_count(house: BrokerHarness, topic: str = "t", index: int = 0) -> int:
-    return len(partition_of(house, topic, index).log.segments)
+def segment_count(harness: BrokerHarness, topic: str = "t", index: int = 0) -> int:
+    return len(partition_of(harness, topic, index).log.segments)
 
 
-def file_names(house: BrokerHarness, topic: str = "t") -> list[str]:
-    assert house.node is not None
-    return house.node.environment.files.names(f"/data/{topic}-0")
+def file_names(harness: BrokerHarness, topic: str = "t") -> list[str]:
+    assert harness.node is not None
+    return harness.node.environment.files.names(f"/data/{topic}-0")
 
 
 def text(length: int, seed: int = 1) -> bytes:
@@ -158,7 +158,7 @@ def text(length: int, seed: int = 1) -> bytes:
 
 
 @honours("compression.type")
-async def honours_compression_type(house: BrokerHarness, client: Client) -> None:
+async def honours_compression_type(harness: BrokerHarness, client: Client) -> None:
     wanted = {
         "gzip": Codec.GZIP,
         "snappy": Codec.SNAPPY,
@@ -184,19 +184,19 @@ async def sizes_by_level(client: Client, codec: str, *levels: str) -> list[int]:
 
 
 @honours("compression.gzip.level")
-async def honours_compression_gzip_level(house: BrokerHarness, client: Client) -> None:
+async def honours_compression_gzip_level(harness: BrokerHarness, client: Client) -> None:
     fast, thorough = await sizes_by_level(client, "gzip", "1", "9")
     assert thorough < fast
 
 
 @honours("compression.lz4.level")
-async def honours_compression_lz4_level(house: BrokerHarness, client: Client) -> None:
+async def honours_compression_lz4_level(harness: BrokerHarness, client: Client) -> None:
     fast, thorough = await sizes_by_level(client, "lz4", "1", "12")
     assert thorough < fast
 
 
 @honours("compression.zstd.level")
-async def honours_compression_zstd_level(house: BrokerHarness, client: Client) -> None:
+async def honours_compression_zstd_level(harness: BrokerHarness, client: Client) -> None:
     fast, thorough = await sizes_by_level(client, "zstd", "-5", "19")
     assert thorough < fast
 
@@ -205,14 +205,14 @@ async def honours_compression_zstd_level(house: BrokerHarness, client: Client) -
 
 
 @honours("max.message.bytes")
-async def honours_max_message_bytes(house: BrokerHarness, client: Client) -> None:
+async def honours_max_message_bytes(harness: BrokerHarness, client: Client) -> None:
     await create(client, max_message_bytes="1000")
     assert await produce_error(client, one_batch(bytes(800))) == 0
     assert await produce_error(client, one_batch(bytes(1000))) == MessageTooLarge.code
 
 
 @honours("message.timestamp.type")
-async def honours_message_timestamp_type(house: BrokerHarness, client: Client) -> None:
+async def honours_message_timestamp_type(harness: BrokerHarness, client: Client) -> None:
     await create(client, message_timestamp_type="LogAppendTime")
     await produce(client, b"old", timestamp=5)
     (batch,) = await stored(client)
@@ -221,14 +221,14 @@ async def honours_message_timestamp_type(house: BrokerHarness, client: Client) -
 
 
 @honours("message.timestamp.before.max.ms")
-async def honours_message_timestamp_before_max_ms(house: BrokerHarness, client: Client) -> None:
+async def honours_message_timestamp_before_max_ms(harness: BrokerHarness, client: Client) -> None:
     await create(client, message_timestamp_before_max_ms="60000")
     assert await produce_error(client, one_batch(b"x", timestamp=NOW_MS - 30_000)) == 0
     assert await produce_error(client, one_batch(b"x", timestamp=NOW_MS - 90_000)) == InvalidTimestamp.code
 
 
 @honours("message.timestamp.after.max.ms")
-async def honours_message_timestamp_after_max_ms(house: BrokerHarness, client: Client) -> None:
+async def honours_message_timestamp_after_max_ms(harness: BrokerHarness, client: Client) -> None:
     await create(client, message_timestamp_after_max_ms="60000")
     assert await produce_error(client, one_batch(b"x", timestamp=NOW_MS + 30_000)) == 0
     assert await produce_error(client, one_batch(b"x", timestamp=NOW_MS + 90_000)) == InvalidTimestamp.code
@@ -238,68 +238,68 @@ async def honours_message_timestamp_after_max_ms(house: BrokerHarness, client: C
 
 
 @honours("segment.bytes")
-async def honours_segment_bytes(house: BrokerHarness, client: Client) -> None:
+async def honours_segment_bytes(harness: BrokerHarness, client: Client) -> None:
     await create(client, segment_bytes=str(MIB))
     for _ in range(3):
         await produce(client, bytes(600_000))
-    assert segment_count(house) == 3
+    assert segment_count(harness) == 3
 
 
 @honours("internal.segment.bytes")
-async def honours_internal_segment_bytes(house: BrokerHarness, client: Client) -> None:
+async def honours_internal_segment_bytes(harness: BrokerHarness, client: Client) -> None:
     await create(client, internal_segment_bytes="1000")
     for _ in range(3):
         await produce(client, bytes(600))
-    assert segment_count(house) == 3
+    assert segment_count(harness) == 3
 
 
 @honours("segment.ms")
-async def honours_segment_ms(house: BrokerHarness, client: Client) -> None:
+async def honours_segment_ms(harness: BrokerHarness, client: Client) -> None:
     await create(client, segment_ms="10000")
     for seconds in (0, 9, 11):
         await produce(client, b"x", timestamp=NOW_MS + seconds * 1000)
-    assert segment_count(house) == 2
+    assert segment_count(harness) == 2
 
 
 @honours("segment.jitter.ms")
-async def honours_segment_jitter_ms(house: BrokerHarness, client: Client) -> None:
+async def honours_segment_jitter_ms(harness: BrokerHarness, client: Client) -> None:
     await create(client, partitions=20, segment_ms="10000", segment_jitter_ms="10000")
     for seconds in (0, 6):
         for index in range(20):
             await produce(client, b"x", index=index, timestamp=NOW_MS + seconds * 1000)
-    counts = [segment_count(house, index=index) for index in range(20)]
+    counts = [segment_count(harness, index=index) for index in range(20)]
     assert set(counts) == {1, 2}
 
 
-async def index_entries(house: BrokerHarness, client: Client, topic: str) -> int:
+async def index_entries(harness: BrokerHarness, client: Client, topic: str) -> int:
     for _ in range(20):
         await produce(client, bytes(200), topic=topic)
-    return partition_of(house, topic).log.active.offset_index().entry_count
+    return partition_of(harness, topic).log.active.offset_index().entry_count
 
 
 @honours("index.interval.bytes")
-async def honours_index_interval_bytes(house: BrokerHarness, client: Client) -> None:
+async def honours_index_interval_bytes(harness: BrokerHarness, client: Client) -> None:
     await create(client, "sparse", index_interval_bytes="2000")
     await create(client, "dense", index_interval_bytes="300")
-    sparse, dense = await index_entries(house, client, "sparse"), await index_entries(house, client, "dense")
+    sparse, dense = await index_entries(harness, client, "sparse"), await index_entries(harness, client, "dense")
     assert 1 <= sparse <= 3
     assert dense >= 9
 
 
 @honours("segment.index.bytes")
-async def honours_segment_index_bytes(house: BrokerHarness, client: Client) -> None:
+async def honours_segment_index_bytes(harness: BrokerHarness, client: Client) -> None:
     await create(client, segment_index_bytes="64", index_interval_bytes="0")
     for number in range(20):
         await produce(client, b"x", timestamp=NOW_MS + number)
-    assert segment_count(house) > 2
-    assert all(segment.offset_index().entry_count <= 8 for segment in partition_of(house).log.segments)
+    assert segment_count(harness) > 2
+    assert all(segment.offset_index().entry_count <= 8 for segment in partition_of(harness).log.segments)
 
 
 @honours("preallocate")
-async def honours_preallocate(house: BrokerHarness, client: Client) -> None:
+async def honours_preallocate(harness: BrokerHarness, client: Client) -> None:
     await create(client, preallocate="true", segment_bytes=str(MIB))
-    assert house.node is not None
-    files = house.node.environment.files
+    assert harness.node is not None
+    files = harness.node.environment.files
     await produce(client, bytes(600_000))
     first, second = "/data/t-0/00000000000000000000.log", "/data/t-0/00000000000000000001.log"
     assert files.size(first) == MIB
@@ -313,9 +313,9 @@ async def honours_preallocate(house: BrokerHarness, client: Client) -> None:
 
 
 @honours("flush.messages")
-async def honours_flush_messages(house: BrokerHarness, client: Client) -> None:
+async def honours_flush_messages(harness: BrokerHarness, client: Client) -> None:
     await create(client, flush_messages="3")
-    log = partition_of(house).log
+    log = partition_of(harness).log
     for number in range(4):
         await produce(client, b"x")
         await asyncio.sleep(1)
@@ -323,59 +323,59 @@ async def honours_flush_messages(house: BrokerHarness, client: Client) -> None:
 
 
 @honours("flush.ms", log_flush_scheduler_interval_ms="500")
-async def honours_flush_ms(house: BrokerHarness, client: Client) -> None:
+async def honours_flush_ms(harness: BrokerHarness, client: Client) -> None:
     await create(client, "soon", flush_ms="2000")
     await create(client, "late", flush_ms="3600000")
     for topic in ("soon", "late"):
         await produce(client, b"x", topic=topic)
     await asyncio.sleep(1.2)
-    assert partition_of(house, "soon").log.flushed_offset == 0
+    assert partition_of(harness, "soon").log.flushed_offset == 0
     await asyncio.sleep(2)
-    assert partition_of(house, "soon").log.flushed_offset == 1
-    assert partition_of(house, "late").log.flushed_offset == 0
+    assert partition_of(harness, "soon").log.flushed_offset == 1
+    assert partition_of(harness, "late").log.flushed_offset == 0
 
 
 # Retention.
 
 
 @honours("retention.ms", **OFTEN)
-async def honours_retention_ms(house: BrokerHarness, client: Client) -> None:
+async def honours_retention_ms(harness: BrokerHarness, client: Client) -> None:
     await create(client, retention_ms="10000")
     await produce(client, b"x")
     await asyncio.sleep(5)
-    assert partition_of(house).log.log_start_offset == 0
+    assert partition_of(harness).log.log_start_offset == 0
     await asyncio.sleep(10)
-    assert partition_of(house).log.log_start_offset == 1
+    assert partition_of(harness).log.log_start_offset == 1
 
 
 @honours("retention.bytes", **OFTEN)
-async def honours_retention_bytes(house: BrokerHarness, client: Client) -> None:
+async def honours_retention_bytes(harness: BrokerHarness, client: Client) -> None:
     await create(client, retention_bytes="1500000", segment_bytes=str(MIB))
     for _ in range(4):
         await produce(client, bytes(600_000))
     await asyncio.sleep(3)
-    assert partition_of(house).log.log_start_offset == 1
+    assert partition_of(harness).log.log_start_offset == 1
 
 
 @honours("file.delete.delay.ms", **OFTEN)
-async def honours_file_delete_delay_ms(house: BrokerHarness, client: Client) -> None:
+async def honours_file_delete_delay_ms(harness: BrokerHarness, client: Client) -> None:
     await create(client, retention_ms="1000", file_delete_delay_ms="10000")
     await produce(client, b"x")
     await asyncio.sleep(5)
-    assert "00000000000000000000.log.deleted" in file_names(house)
+    assert "00000000000000000000.log.deleted" in file_names(harness)
     await asyncio.sleep(10)
-    assert not [name for name in file_names(house) if name.endswith(".deleted")]
+    assert not [name for name in file_names(harness) if name.endswith(".deleted")]
 
 
 @honours("cleanup.policy", **OFTEN)
-async def honours_cleanup_policy(house: BrokerHarness, client: Client) -> None:
+async def honours_cleanup_policy(harness: BrokerHarness, client: Client) -> None:
     assert "cleanup.policy" in await fetch_error(client, cleanup_policy="shrink")
     await create(client, "kept", cleanup_policy="", retention_ms="1000")
     await create(client, "dropped", cleanup_policy="delete", retention_ms="1000")
     for topic in ("kept", "dropped"):
         await produce(client, b"x", topic=topic)
     await asyncio.sleep(5)
-    assert [partition_of(house, topic).log.log_start_offset for topic in ("kept", "dropped")] == [0, 1]
+    assert [partition_of(harness, topic).log.log_start_offset for topic in ("kept", "dropped")] == [0, 1]
 
 
 # Stored and listed, while one node or this release makes them idle.
@@ -396,7 +396,7 @@ async def assert_listed(
 
 
 @honours("min.insync.replicas")
-async def honours_min_insync_replicas(house: BrokerHarness, client: Client) -> None:
+async def honours_min_insync_replicas(harness: BrokerHarness, client: Client) -> None:
     await assert_listed(client, "min.insync.replicas", "2", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
     await alter(client, "min.insync.replicas", "2", resource_type=TOPIC, of="listed")
     assert await produce(client, b"x", topic="listed", acks=-1) == 0
@@ -418,7 +418,7 @@ REFUSED = ("remote.storage.enable", "remote.log.copy.disable", "remote.log.delet
 
 
 def _enter_stored(name: str, value: str) -> None:
-    async def scenario(house: BrokerHarness, client: Client) -> None:
+    async def scenario(harness: BrokerHarness, client: Client) -> None:
         await assert_listed(client, name, value)
 
     scenario.__name__ = f"honours_{name.replace('.', '_')}"
@@ -426,7 +426,7 @@ def _enter_stored(name: str, value: str) -> None:
 
 
 def _enter_refused(name: str) -> None:
-    async def scenario(house: BrokerHarness, client: Client) -> None:
+    async def scenario(harness: BrokerHarness, client: Client) -> None:
         assert name in await fetch_error(client, **{name.replace(".", "_"): "true"})
         await create(client, "fine", **_options({name.replace(".", "_"): "false"}))
         assert (await described(client, "fine"))[name].value == "false"
@@ -445,18 +445,18 @@ for _name in REFUSED:
 
 
 def test_internal_topics_are_compacted_from_the_start() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: object) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: object) -> None:
         await find_coordinator(client, "g")
         await asyncio.sleep(1)
         entry = (await described(client, "__consumer_offsets"))["cleanup.policy"]
         assert (entry.value, entry.config_source) == ("compact", ConfigSource.DYNAMIC_TOPIC_CONFIG)
-        assert partition_of(house, "__consumer_offsets").log.config.is_compacted
+        assert partition_of(harness, "__consumer_offsets").log.config.is_compacted
 
     BrokerHarness().run(scenario)
 
 
 def test_a_changed_broker_default_reaches_topics_at_once() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: object) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: object) -> None:
         await create(client)
         await create(client, "own", max_message_bytes="5000")
         await alter(client, "message.max.bytes", "1000")
@@ -486,9 +486,9 @@ FILE: dict[str, Any] = {"log_retention_hours": "3", "log_roll_hours": "2", "log_
 
 
 def test_changed_broker_defaults_come_before_the_file_in_every_topic() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: object) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: object) -> None:
         await create(client)
-        log = partition_of(house).log
+        log = partition_of(harness).log
         assert (log.config.retention_ms, log.config.segment_ms) == (9 * 60_000, 2 * 3_600_000)
         before = log.config
         for name, (value, attribute, expected) in CHANGES.items():
@@ -501,21 +501,21 @@ def test_changed_broker_defaults_come_before_the_file_in_every_topic() -> None:
 
 
 def test_topics_keep_their_options_over_a_restart() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Any) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Any) -> None:
         await create(client, retention_ms="5000", follower_replication_throttled_replicas="0:1")
         await alter(client, "log.segment.bytes", "2000000")
-        house.machine.crash()
-        await house.start()
-        config = partition_of(house).log.config
+        harness.machine.crash()
+        await harness.start()
+        config = partition_of(harness).log.config
         assert (config.retention_ms, config.segment_bytes) == (5000, 2_000_000)
-        entry = (await described(await house.connect(environment), "t"))["follower.replication.throttled.replicas"]
+        entry = (await described(await harness.connect(environment), "t"))["follower.replication.throttled.replicas"]
         assert entry.value == "0:1"
 
     BrokerHarness().run(scenario)
 
 
 def test_a_topic_lists_every_option_with_its_type_and_where_it_comes_from() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: object) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: object) -> None:
         await create(client, max_message_bytes="5000")
         await alter(client, "message.max.bytes", "4000", of="1")
         await alter(client, "message.max.bytes", "3000")
@@ -538,7 +538,7 @@ def test_a_topic_lists_every_option_with_its_type_and_where_it_comes_from() -> N
 
 
 def test_a_broker_lists_every_option() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: object) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: object) -> None:
         entries = await described(client, "1", BROKER)
         assert sorted(entries) == sorted(declared.name for declared in BROKER_OPTIONS if not declared.internal)
         assert entries["ssl.key.password"].is_sensitive

@@ -68,9 +68,9 @@ class RawClient(asyncio.Protocol):
 
 
 def in_node(scenario: Any, **settings: str) -> Any:
-    house = BrokerHarness()
-    house.settings |= SETTINGS | settings
-    return house.run(scenario)
+    harness = BrokerHarness()
+    harness.settings |= SETTINGS | settings
+    return harness.run(scenario)
 
 
 async def handshake(client: Client, mechanism: str = "PLAIN", version: int = 1) -> Any:
@@ -94,25 +94,25 @@ async def is_closed(client: Client) -> bool:
     return False
 
 
-def principals(house: BrokerHarness) -> list[Principal]:
-    assert house.node is not None
+def principals(harness: BrokerHarness) -> list[Principal]:
+    assert harness.node is not None
     return [
         connection.principal
-        for listener in house.node.listeners
+        for listener in harness.node.listeners
         if listener.address.has_sasl
         for connection in listener.connections.values()
     ]
 
 
 def test_plain() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         versions = await client.ask(ApiVersionsRequest("test", "1"), 3)
         assert {17, 36} <= {each.api_key for each in versions.api_keys}
         shaken = await handshake(client)
         assert (shaken.error_code, shaken.mechanisms) == (0, ["PLAIN", "SCRAM-SHA-256"])
         done = await authenticate(client, ALICE)
         assert (done.error_code, done.auth_bytes, done.session_lifetime_ms) == (0, b"", 0)
-        assert principals(house) == [Principal("User", "alice")]
+        assert principals(harness) == [Principal("User", "alice")]
         assert (await client.ask(MetadataRequest(None), 12)).brokers
 
     in_node(scenario)
@@ -120,7 +120,7 @@ def test_plain() -> None:
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_every_version_of_sasl_authenticate(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         done = await log_in(client, version=version)
         assert done.error_code == 0
         assert done.session_lifetime_ms == (60_000 if version else 0)
@@ -131,7 +131,7 @@ def test_every_version_of_sasl_authenticate(version: int) -> None:
 def test_everything_in_one_packet() -> None:
     """The bytes behind the last token belong to the authenticated connection."""
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         replies = [
             client.send(ApiVersionsRequest("test", "1"), 3),
             client.send(SaslHandshakeRequest("PLAIN"), 1),
@@ -145,7 +145,7 @@ def test_everything_in_one_packet() -> None:
 
 
 def test_bare_tokens_after_handshake_0() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         _, raw = await environment.network.connect(RawClient, host="n1", port=9092)
         assert isinstance(raw, RawClient)
         raw.send(struct.pack(">hhih5p", 17, 0, 7, 0, b"")[:10] + struct.pack(">h", 5) + b"PLAIN")
@@ -165,7 +165,7 @@ def test_bare_tokens_after_handshake_0() -> None:
 
 
 def test_wrong_password_is_answered_late_and_closed() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         assert (await handshake(client)).error_code == 0
         started = environment.clock.monotonic()
         failed = await authenticate(client, WRONG)
@@ -178,7 +178,7 @@ def test_wrong_password_is_answered_late_and_closed() -> None:
 
 
 def test_the_reason_is_not_told() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         failed = await log_in(client, b"nonsense")
         assert failed.error_message == (
             "Authentication failed during authentication due to invalid credentials with SASL mechanism PLAIN"
@@ -188,7 +188,7 @@ def test_the_reason_is_not_told() -> None:
 
 
 def test_requests_behind_a_failed_login_are_not_answered() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         client.send(SaslHandshakeRequest("PLAIN"), 1)
         client.send(SaslAuthenticateRequest(WRONG), 2)
         behind = client.send(MetadataRequest(None), 12)
@@ -199,7 +199,7 @@ def test_requests_behind_a_failed_login_are_not_answered() -> None:
 
 
 def test_unknown_mechanism() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         answer = await handshake(client, "GSSAPI")
         assert answer.error_code == UnsupportedSaslMechanism.code
         assert answer.mechanisms == ["PLAIN", "SCRAM-SHA-256"]
@@ -219,7 +219,7 @@ def test_unknown_mechanism() -> None:
     ],
 )
 def test_out_of_order(before: list[tuple[Any, int]], request_: Any, version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         for request, its_version in before:
             await client.ask(request, its_version)
         with pytest.raises(ConnectionError):
@@ -229,7 +229,7 @@ def test_out_of_order(before: list[tuple[Any, int]], request_: Any, version: int
 
 
 def test_an_api_versions_request_that_fails_may_be_repeated() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         assert (await client.ask(ApiVersionsRequest("bad name!", "1"), 3)).error_code == 42
         assert (await client.ask(ApiVersionsRequest("test", "1"), 3)).error_code == 0
         assert (await log_in(client)).error_code == 0
@@ -238,7 +238,7 @@ def test_an_api_versions_request_that_fails_may_be_repeated() -> None:
 
 
 def test_another_request_among_the_tokens() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await handshake(client)
         answer = await client.ask(ApiVersionsRequest("test", "1"), 3)
         assert answer.error_code == IllegalSaslState.code
@@ -250,23 +250,23 @@ def test_another_request_among_the_tokens() -> None:
 def test_a_long_frame_before_authentication() -> None:
     """CVE-2022-34917: closed when the length is known, with nothing allocated for it."""
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         client.write(struct.pack(">i", 524_289))
         assert await is_closed(client)
-        other = await house.connect(environment)
+        other = await harness.connect(environment)
         other.write(struct.pack(">i", 524_288) + b"\0" * 100)
         await asyncio.sleep(1)
         assert not other.is_lost
-        assert house.node is not None
-        (held,) = [each._held_bytes for each in house.node.listeners[1].connections.values()]
+        assert harness.node is not None
+        (held,) = [each._held_bytes for each in harness.node.listeners[1].connections.values()]
         assert held <= 4096
-        assert (await log_in(await house.connect(environment))).error_code == 0
+        assert (await log_in(await harness.connect(environment))).error_code == 0
 
     in_node(scenario)
 
 
 def test_long_frames_after_authentication() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await log_in(client)
         assert (await client.ask(MetadataRequest(None), 12, client_id="x" * 30_000)).brokers
 
@@ -274,9 +274,9 @@ def test_long_frames_after_authentication() -> None:
 
 
 def test_who_does_not_authenticate_is_closed() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await log_in(client)
-        silent = await house.connect(environment)
+        silent = await harness.connect(environment)
         for _ in range(3):
             await asyncio.sleep(14)
             if not silent.is_lost:
@@ -291,7 +291,7 @@ def test_who_does_not_authenticate_is_closed() -> None:
 def test_sasl_requests_where_they_have_no_place(port: int) -> None:
     """On a PLAINTEXT listener, and after authentication when sessions do not expire."""
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         if port != 9092:
             _, plain = await environment.network.connect(Client, host="n1", port=port)
             assert isinstance(plain, Client)
@@ -313,7 +313,7 @@ REAUTHENTICATE = {"listener.name.sasl_plaintext.plain.connections.max.reauth.ms"
 
 
 def test_a_session_is_renewed() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         assert (await log_in(client)).session_lifetime_ms == 5000
         for _ in range(3):
             await asyncio.sleep(4)
@@ -327,7 +327,7 @@ def test_a_session_is_renewed() -> None:
 
 
 def test_an_expired_session_is_closed_at_the_next_request() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await log_in(client)
         await asyncio.sleep(4.9)
         assert (await client.ask(MetadataRequest(None), 12)).brokers
@@ -340,7 +340,7 @@ def test_an_expired_session_is_closed_at_the_next_request() -> None:
 
 
 def test_sessions_of_bare_tokens_expire_too() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         _, raw = await environment.network.connect(RawClient, host="n1", port=9092)
         assert isinstance(raw, RawClient)
         raw.send(struct.pack(">hhih", 17, 0, 7, 0) + struct.pack(">h", 5) + b"PLAIN")
@@ -358,7 +358,7 @@ def test_sessions_of_bare_tokens_expire_too() -> None:
 def test_a_session_is_renewed_at_most_once_in_a_second() -> None:
     """As in Kafka the first renewal may follow at once."""
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await log_in(client)
         assert (await log_in(client)).error_code == 0
         assert (await handshake(client)).error_code == IllegalSaslState.code
@@ -369,7 +369,7 @@ def test_a_session_is_renewed_at_most_once_in_a_second() -> None:
 
 
 def test_a_request_behind_a_waiting_one_does_not_outlive_the_session() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await log_in(client)
         await create(client)
         waiting = client.send(fetch((0, 0), max_wait_ms=6000), 12)
@@ -382,7 +382,7 @@ def test_a_request_behind_a_waiting_one_does_not_outlive_the_session() -> None:
 
 
 def test_the_principal_cannot_change() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await log_in(client)
         await asyncio.sleep(2)
         failed = await log_in(client, BOB)
@@ -394,7 +394,7 @@ def test_the_principal_cannot_change() -> None:
 
 
 def test_the_mechanism_cannot_change() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await log_in(client)
         await asyncio.sleep(2)
         assert (await handshake(client, "SCRAM-SHA-256")).error_code == 0
@@ -407,7 +407,7 @@ def test_the_mechanism_cannot_change() -> None:
 def test_a_user_added_while_the_node_runs() -> None:
     """By a dynamic config; one that loads another login module is refused."""
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         _, admin = await environment.network.connect(Client, host="n1", port=9094)
         assert isinstance(admin, Client)
 
@@ -422,13 +422,13 @@ def test_a_user_added_while_the_node_runs() -> None:
         assert refused.error_code == 42
         assert "JndiLoginModule is not allowed as login module" in refused.error_message
         assert (await alter(PLAIN_USERS[:-1] + ' user_eve="eves";')).error_code == 0
-        assert (await log_in(await house.connect(environment), PlainClient("eve", "eves").begin())).error_code == 0
+        assert (await log_in(await harness.connect(environment), PlainClient("eve", "eves").begin())).error_code == 0
 
     in_node(scenario)
 
 
 def test_a_failed_renewal_has_its_own_text() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await log_in(client)
         await asyncio.sleep(2)
         failed = await log_in(client, b"nonsense")
@@ -440,7 +440,7 @@ def test_a_failed_renewal_has_its_own_text() -> None:
 
 
 def test_requests_during_a_renewal_are_refused() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await log_in(client)
         await asyncio.sleep(2)
         await handshake(client)
@@ -455,13 +455,13 @@ def test_requests_during_a_renewal_are_refused() -> None:
 def test_logins_are_counted() -> None:
     prefix = "kafka_server_socket_server_metrics_"
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         def counted(name: str) -> float:
-            found: dict[str, float] = samples(house.node)
+            found: dict[str, float] = samples(harness.node)
             return found[f'{prefix}{name}{{listener="SASL_PLAINTEXT"}}']
 
         assert (await log_in(client)).error_code == 0
-        other = await house.connect(environment)
+        other = await harness.connect(environment)
         assert (await log_in(other, WRONG)).error_code == SaslAuthenticationFailed.code
         assert counted("successful_authentication_total") == 1
         assert counted("failed_authentication_total") == 1

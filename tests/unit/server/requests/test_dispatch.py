@@ -23,25 +23,25 @@ from millbeck.wire.messages.metadata import (
 )
 from millbeck.wire.messages.produce import ProduceRequest
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import in_house
+from tests.unit.server.harness.client_requests import run_scenario
 
 CLUSTER = 60
 
 
-def replace(house: BrokerHarness, key: int, run: Any) -> Any:
+def replace(harness: BrokerHarness, key: int, run: Any) -> Any:
     """Let another function handle an API; the handler."""
-    assert house.node is not None
-    dispatcher = house.node.listeners[0].requests
+    assert harness.node is not None
+    dispatcher = harness.node.listeners[0].requests
     assert isinstance(dispatcher, Dispatcher)
     handler = dispatcher.handlers[key]
     handler.run = run
     return handler
 
 
-def unexpected(house: BrokerHarness) -> int:
+def unexpected(harness: BrokerHarness) -> int:
     """How many errors were counted so far; they are expected from here on."""
-    assert house.node is not None
-    count, house.node.broker.unexpected_errors = house.node.broker.unexpected_errors, 0
+    assert harness.node is not None
+    count, harness.node.broker.unexpected_errors = harness.node.broker.unexpected_errors, 0
     return count
 
 
@@ -53,7 +53,7 @@ async def raw(client: Client, key: int, version: int, body: bytes) -> bool:
 
 
 def test_a_plain_handler_answers_and_an_async_one_holds_the_connection() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         gate = asyncio.Event()
         order: list[str] = []
 
@@ -62,7 +62,7 @@ def test_a_plain_handler_answers_and_an_async_one_holds_the_connection() -> None
             await gate.wait()
             return DescribeClusterResponse(cluster_id="slow")
 
-        replace(house, CLUSTER, slow)
+        replace(harness, CLUSTER, slow)
         first = client.send(DescribeClusterRequest(), 0)
         second = client.send(ApiVersionsRequest(), 0)
         await asyncio.sleep(1)
@@ -73,12 +73,12 @@ def test_a_plain_handler_answers_and_an_async_one_holds_the_connection() -> None
         assert (await second).error_code == 0
         assert order == ["slow"]
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_refusal_becomes_the_apis_error_reply(is_async: bool) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         def plain(call: Any, request: Any) -> Any:
             raise InvalidRequest("because")
 
@@ -86,18 +86,18 @@ def test_a_refusal_becomes_the_apis_error_reply(is_async: bool) -> None:
             await asyncio.sleep(0.01)
             raise InvalidRequest("because")
 
-        replace(house, CLUSTER, awaited if is_async else plain)
+        replace(harness, CLUSTER, awaited if is_async else plain)
         response = await client.ask(DescribeClusterRequest(), 0)
         assert (response.error_code, response.error_message) == (InvalidRequest.code, "because")
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_anything_else_that_is_raised_is_logged_counted_and_answered(
     is_async: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         def plain(call: Any, request: Any) -> Any:
             raise ZeroDivisionError
 
@@ -105,19 +105,19 @@ def test_anything_else_that_is_raised_is_logged_counted_and_answered(
             await asyncio.sleep(0.01)
             raise ZeroDivisionError
 
-        replace(house, CLUSTER, awaited if is_async else plain)
+        replace(harness, CLUSTER, awaited if is_async else plain)
         response = await client.ask(DescribeClusterRequest(), 0)
         assert response.error_code == UnknownServerError.code
-        assert unexpected(house) == 1
+        assert unexpected(harness) == 1
         assert "DescribeCluster version 0" in caplog.text
         assert (await client.ask(ApiVersionsRequest(), 0)).error_code == 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_an_answer_that_cannot_be_encoded_ends_the_connection_at_worst(is_async: bool) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         def plain(call: Any, request: Any) -> Any:
             return DescribeClusterResponse(cluster_id=5)  # type: ignore[arg-type]
 
@@ -125,26 +125,26 @@ def test_an_answer_that_cannot_be_encoded_ends_the_connection_at_worst(is_async:
             await asyncio.sleep(0.01)
             return plain(call, request)
 
-        handler = replace(house, CLUSTER, awaited if is_async else plain)
+        handler = replace(harness, CLUSTER, awaited if is_async else plain)
         response = await client.ask(DescribeClusterRequest(), 0)
         assert response.error_code == UnknownServerError.code
         handler.error_reply = lambda request, version, error: DescribeClusterResponse(cluster_id=5)  # type: ignore[arg-type]
         with pytest.raises(ConnectionError):
             await client.ask(DescribeClusterRequest(), 0)
-        assert unexpected(house) == 3
+        assert unexpected(harness) == 3
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_an_api_without_an_error_reply_loses_its_connection() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        handler = replace(house, CLUSTER, lambda call, request: 1 // 0)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        handler = replace(harness, CLUSTER, lambda call, request: 1 // 0)
         handler.error_reply = lambda request, version, error: None
         with pytest.raises(ConnectionError):
             await client.ask(DescribeClusterRequest(), 0)
-        assert unexpected(house) == 1
+        assert unexpected(harness) == 1
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
@@ -153,47 +153,47 @@ def test_an_api_without_an_error_reply_loses_its_connection() -> None:
     ids=["unknown", "negative", "removed", "not served", "too new", "below zero", "old produce", "old fetch", "later"],
 )
 def test_apis_and_versions_that_are_not_served_end_the_connection(key: int, version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         prefix = request_prefix(3, 0, 1, "raw", 4)
         frame = prefix[:4] + key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True) + prefix[8:]
         client.write(frame + bytes(4))
         await asyncio.sleep(1)
         assert client.is_lost
-        other = await house.connect(environment)
+        other = await harness.connect(environment)
         assert (await other.ask(ApiVersionsRequest(), 0)).error_code == 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_malformed_requests_end_the_connection_and_nothing_else() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         for request, version in ((MetadataRequest(topics=None), 9), (ProduceRequest(), 9), (ListGroupsRequest(), 4)):
             key = {MetadataRequest: 3, ProduceRequest: 0, ListGroupsRequest: 16}[type(request)]
             body = codec.encoder(type(request), version)(request)
-            victim = await house.connect(environment)
+            victim = await harness.connect(environment)
             assert not await raw(victim, key, version, body[:-1])
         assert (await client.ask(ApiVersionsRequest(), 0)).error_code == 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_bytes_behind_a_request_are_ignored() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         body = codec.encoder(MetadataRequest, 9)(MetadataRequest(topics=[])) + b"something else"
         client.data_received = lambda data: None  # type: ignore[method-assign]
         assert await raw(client, 3, 9, body)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_bad_header_ends_the_connection() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         # A client id that is longer than the frame.
         client.write(b"\x00\x00\x00\x0c" + b"\x00\x03\x00\x00\x00\x00\x00\x01\x7f\xff\x00\x00")
         await asyncio.sleep(1)
         assert client.is_lost
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_routes_take_their_versions_from_the_api() -> None:

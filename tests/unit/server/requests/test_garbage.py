@@ -76,7 +76,7 @@ async def make_topic(client: Client, partitions: int = 1) -> None:
 
 @pytest.mark.parametrize("acks", [1, -1])
 def test_produce_leaves_no_garbage(acks: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await make_topic(client)
         for _ in range(COUNT):
             await client.ask(produce(acks), 9)
@@ -87,7 +87,7 @@ def test_produce_leaves_no_garbage(acks: int) -> None:
 
 @pytest.mark.parametrize("offset", [0, 1], ids=["answered at once", "after a wait"])
 def test_fetch_leaves_no_garbage(offset: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await make_topic(client)
         await client.ask(produce(1), 9)
         for _ in range(COUNT):
@@ -98,7 +98,7 @@ def test_fetch_leaves_no_garbage(offset: int) -> None:
 
 
 def test_deleted_topics_leave_no_garbage() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> Counter[str]:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> Counter[str]:
         for partitions in (1, COUNT):  # the first time some things are made once and for all
             gc.collect()
             gc.garbage.clear()
@@ -113,10 +113,10 @@ def test_deleted_topics_leave_no_garbage() -> None:
 
 
 def test_closed_connections_leave_no_garbage() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> Counter[str]:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> Counter[str]:
         await make_topic(client)
         for _ in range(COUNT):
-            other = await house.connect(environment)
+            other = await harness.connect(environment)
             await other.ask(produce(-1), 9)
             other.send(fetch(1, 500), 11)  # still parked when its connection ends
             await asyncio.sleep(0.01)
@@ -149,7 +149,7 @@ def test_deleted_topics_live_on_in_no_image() -> None:
         gc.garbage.clear()
         return sum(isinstance(each, PartitionRegistration) for each in gc.get_objects())
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> int:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> int:
         before = living()
         await make_topic(client, COUNT)
         assert living() - before >= COUNT

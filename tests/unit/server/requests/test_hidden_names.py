@@ -37,14 +37,14 @@ def _names_resources(question: Question) -> bool:
 
 
 def test_existing_and_missing_names_are_refused_alike() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client, "user-existing")
         await find_coordinator(client, "user-existing")
         await find_coordinator(client, "user-existing", 1)
         asked = 0
         for question in filter(_names_resources, QUESTIONS):
             for version in question.versions:
-                alice = await connect_as(house, environment)
+                alice = await connect_as(harness, environment)
                 answers = []
                 for name, of_topic in (("user-existing", topic_id), ("user-missing", MISSING_ID)):
                     subject = Subject(topic=name, topic_id=of_topic, group=name, transactional_id=name)
@@ -58,9 +58,9 @@ def test_existing_and_missing_names_are_refused_alike() -> None:
 
 
 def test_deleting_a_missing_topic_tells_so_to_those_who_may_describe_it() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        alice = await connect_as(house, environment)
+        alice = await connect_as(harness, environment)
 
         async def codes() -> list[int]:
             wanted = [DeleteTopicState(name=name) for name in ("t", "gone")]
@@ -76,9 +76,9 @@ def test_deleting_a_missing_topic_tells_so_to_those_who_may_describe_it() -> Non
 
 @pytest.mark.parametrize("api", ["Metadata", "DescribeTopicPartitions"])
 def test_a_refused_topic_is_not_said_to_be_internal_and_a_missing_one_has_operations(api: str) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await find_coordinator(client)
-        alice = await connect_as(house, environment)
+        alice = await connect_as(harness, environment)
 
         async def ask(name: str) -> Any:
             if api == "Metadata":
@@ -104,7 +104,7 @@ def test_a_refused_topic_is_not_said_to_be_internal_and_a_missing_one_has_operat
 
 
 def test_transactions_may_not_write_to_internal_topics_whatever_is_allowed() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await find_coordinator(client)
         await find_coordinator(client, "x", 1)
@@ -129,13 +129,13 @@ def test_transactions_may_not_write_to_internal_topics_whatever_is_allowed() -> 
 def test_authorized_operations_are_those_that_the_acls_allow(
     permission: Permission, operations: list[Operation]
 ) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await find_coordinator(client, "g")
         await allow(client, Operation.DESCRIBE, ResourceType.CLUSTER)
         await allow(client, Operation.DESCRIBE, ResourceType.GROUP, "g")
         await create_acls(client, acl(Operation.READ, ResourceType.GROUP, "g", permission=permission))
-        alice = await connect_as(house, environment)
+        alice = await connect_as(harness, environment)
         wanted = DescribeGroupsRequest(groups=["g"], include_authorized_operations=True)
         (group,) = (await alice.ask(wanted, 5)).groups
         assert group.authorized_operations == sum(1 << each for each in {*operations, Operation.DESCRIBE})

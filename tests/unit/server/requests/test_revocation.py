@@ -35,15 +35,15 @@ JAAS = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
 
 
 def in_node(scenario: Any, **settings: str) -> None:
-    house = BrokerHarness()
-    house.settings |= {
+    harness = BrokerHarness()
+    harness.settings |= {
         "listeners": "PLAINTEXT://:9092,SASL_PLAINTEXT://:9094",
         "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512,PLAIN",
         "millbeck.disconnect.on.revoke": "true",
         JAAS: PLAIN_USERS,
         **settings,
     }
-    house.run(scenario)
+    harness.run(scenario)
 
 
 async def connected(environment: Environment) -> Client:
@@ -72,7 +72,7 @@ async def goes_on(client: Client) -> bool:
 
 
 def test_a_deleted_user_is_disconnected_and_the_others_stay() -> None:
-    async def scenario(house: BrokerHarness, admin: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, admin: Client, environment: Environment) -> None:
         await alter(admin, upsertion("alice", "secret"), upsertion("bob", "secret"))
         await alter(admin, upsertion("alice", "secret", ScramMechanism.SHA_512))
         alice, bob = await logged_in(environment, "alice"), await logged_in(environment, "bob")
@@ -83,14 +83,14 @@ def test_a_deleted_user_is_disconnected_and_the_others_stay() -> None:
         await alter(admin, ScramCredentialDeletion("alice", 1))
         assert not await goes_on(alice)
         assert [await goes_on(each) for each in (bob, by_other_mechanism, plain, admin)] == [True] * 4
-        assert house.node is not None
-        assert samples(house.node)["millbeck_sessions_revoked_total"] == 1
+        assert harness.node is not None
+        assert samples(harness.node)["millbeck_sessions_revoked_total"] == 1
 
     in_node(scenario)
 
 
 def test_without_the_setting_sessions_go_on_as_in_kafka() -> None:
-    async def scenario(house: BrokerHarness, admin: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, admin: Client, environment: Environment) -> None:
         await alter(admin, upsertion("alice", "secret"))
         alice = await logged_in(environment, "alice")
         await alter(admin, ScramCredentialDeletion("alice", 1))
@@ -100,7 +100,7 @@ def test_without_the_setting_sessions_go_on_as_in_kafka() -> None:
 
 
 def test_a_user_that_is_deleted_during_the_login_is_not_let_in() -> None:
-    async def scenario(house: BrokerHarness, admin: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, admin: Client, environment: Environment) -> None:
         await alter(admin, upsertion("alice", "secret"))
         client = await connected(environment)
         assert (await client.ask(SaslHandshakeRequest("SCRAM-SHA-256"), 1)).error_code == 0
@@ -117,7 +117,7 @@ def test_a_user_that_is_deleted_during_the_login_is_not_let_in() -> None:
 
 
 def test_plain_that_verifies_with_scram_ends_with_the_last_credential() -> None:
-    async def scenario(house: BrokerHarness, admin: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, admin: Client, environment: Environment) -> None:
         await alter(admin, upsertion("alice", "secret"))
         await alter(admin, upsertion("alice", "secret", ScramMechanism.SHA_512))
         alice = await by_plain(environment, "alice", "secret")
@@ -131,7 +131,7 @@ def test_plain_that_verifies_with_scram_ends_with_the_last_credential() -> None:
 
 @pytest.mark.parametrize("is_removed", [True, False], ids=["without bob", "with bob"])
 def test_a_user_that_is_taken_out_of_the_jaas_entry(is_removed: bool) -> None:
-    async def scenario(house: BrokerHarness, admin: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, admin: Client, environment: Environment) -> None:
         alice = await by_plain(environment, "alice", "alice-secret")
         bob = await by_plain(environment, "bob", "bob-secret")
         left = PLAIN_USERS.replace(' user_bob="bob-secret"', "" if is_removed else ' user_bob="other-secret"')
@@ -156,7 +156,7 @@ async def answers(connection: Connection) -> bool:
 
 
 def test_the_sessions_of_a_deleted_token_end_and_those_of_its_owner_and_of_other_tokens_go_on() -> None:
-    async def scenario(house: BrokerHarness, admin: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, admin: Client, environment: Environment) -> None:
         alice = await tokens.log_in(environment, "alice")
         deleted, kept = await tokens.create(alice), await tokens.create(alice)
         ending = [
@@ -170,14 +170,14 @@ def test_the_sessions_of_a_deleted_token_end_and_those_of_its_owner_and_of_other
         assert [await answers(each) for each in ending] == [False] * 3
         assert [await answers(each) for each in (alice, other)] == [True] * 2
         assert await goes_on(admin)
-        assert house.node is not None
-        assert samples(house.node)["millbeck_sessions_revoked_total"] == 3
+        assert harness.node is not None
+        assert samples(harness.node)["millbeck_sessions_revoked_total"] == 3
 
     tokens.in_node(scenario, millbeck_disconnect_on_revoke="true")
 
 
 def test_without_the_setting_the_sessions_of_a_deleted_token_go_on() -> None:
-    async def scenario(house: BrokerHarness, admin: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, admin: Client, environment: Environment) -> None:
         alice = await tokens.log_in(environment, "alice")
         token = await tokens.create(alice)
         holder = await tokens.log_in_by(environment, token)
@@ -188,7 +188,7 @@ def test_without_the_setting_the_sessions_of_a_deleted_token_go_on() -> None:
 
 
 def test_a_token_that_is_deleted_during_the_login_is_not_let_in() -> None:
-    async def scenario(house: BrokerHarness, admin: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, admin: Client, environment: Environment) -> None:
         alice = await tokens.log_in(environment, "alice")
         token = await tokens.create(alice)
         client = await connected(environment)

@@ -44,8 +44,8 @@ def in_node(
     keys: tuple[str, ...] = ("rsa", "ec"),
 ) -> Any:
     """The provider is a machine of its own."""
-    house = BrokerHarness()
-    house.settings |= {**SETTINGS, **(settings or {})}
+    harness = BrokerHarness()
+    harness.settings |= {**SETTINGS, **(settings or {})}
     providers: list[Provider] = []
 
     async def provide(environment: Environment) -> None:
@@ -55,18 +55,18 @@ def in_node(
         await asyncio.Event().wait()
 
     async def whole(environment: Environment) -> Any:
-        house.world.node("idp").start(provide)
+        harness.world.node("idp").start(provide)
         while not providers:
             await asyncio.sleep(0.01)
-        await house.start()
-        result = await scenario(house, providers[0], environment)
-        assert house.node is not None
-        assert house.node.broker.unexpected_errors == 0
-        assert not house.syncs_on_loop, house.syncs_on_loop[0]
+        await harness.start()
+        result = await scenario(harness, providers[0], environment)
+        assert harness.node is not None
+        assert harness.node.broker.unexpected_errors == 0
+        assert not harness.syncs_on_loop, harness.syncs_on_loop[0]
         return result
 
-    with house.world:
-        return house.world.run(whole, limit_s=20_000)
+    with harness.world:
+        return harness.world.run(whole, limit_s=20_000)
 
 
 async def send(client: Client, text: str) -> Any:
@@ -74,13 +74,13 @@ async def send(client: Client, text: str) -> Any:
     return await client.ask(SaslAuthenticateRequest(OauthClient(text, {"trace": "1"}).begin()), 2)
 
 
-async def log_in(house: BrokerHarness, environment: Environment, subject: str = "alice", **changed: Any) -> Any:
-    client = await house.connect(environment)
+async def log_in(harness: BrokerHarness, environment: Environment, subject: str = "alice", **changed: Any) -> Any:
+    client = await harness.connect(environment)
     return await send(client, token(subject, environment.clock.wall_ms(), **changed))
 
 
-async def is_accepted(house: BrokerHarness, environment: Environment, **changed: Any) -> bool:
-    answer = await log_in(house, environment, **changed)
+async def is_accepted(harness: BrokerHarness, environment: Environment, **changed: Any) -> bool:
+    answer = await log_in(harness, environment, **changed)
     assert answer.error_code == 0
     assert answer.auth_bytes in (b"", REFUSED)
     return bool(answer.auth_bytes == b"")
@@ -94,12 +94,12 @@ def principals(node: Node | None) -> list[Principal]:
 
 @pytest.mark.parametrize("key", ["rsa", "ec"])
 def test_the_client_is_who_the_token_is_about(key: str) -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
-        client = await house.connect(environment)
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
+        client = await harness.connect(environment)
         answer = await send(client, token("alice", environment.clock.wall_ms(), key=key))
         assert (answer.error_code, answer.auth_bytes) == (0, b"")
         assert 295_000 < answer.session_lifetime_ms <= 300_000
-        assert principals(house.node) == [Principal("User", "alice")]
+        assert principals(harness.node) == [Principal("User", "alice")]
         assert (await client.ask(MetadataRequest(None), 12)).brokers
         assert provider.asked == ["/jwks"]
 
@@ -107,11 +107,11 @@ def test_the_client_is_who_the_token_is_about(key: str) -> None:
 
 
 def test_a_refused_token_is_answered_with_an_object_and_then_fails() -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
-        client = await house.connect(environment)
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
+        client = await harness.connect(environment)
         told = await send(client, token("alice", environment.clock.wall_ms(), key="other", header={"kid": "ec"}))
         assert (told.error_code, told.auth_bytes, told.session_lifetime_ms) == (0, REFUSED, 0)
-        assert principals(house.node) == [Principal("User", "ANONYMOUS")]
+        assert principals(harness.node) == [Principal("User", "ANONYMOUS")]
         failed = await client.ask(SaslAuthenticateRequest(b"\x01"), 2)
         assert failed.error_code == SaslAuthenticationFailed.code
         assert failed.error_message == REFUSED.decode()
@@ -141,12 +141,12 @@ FORGED: dict[str, dict[str, Any]] = {
 
 
 def test_a_token_forged_in_any_field_is_refused() -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
-        accepted = [name for name, changed in FORGED.items() if await is_accepted(house, environment, **changed)]
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
+        accepted = [name for name, changed in FORGED.items() if await is_accepted(harness, environment, **changed)]
         assert not accepted
-        assert await is_accepted(house, environment)
+        assert await is_accepted(harness, environment)
         unsigned = unsecured_token({"sub": "admin", "exp": 1 << 33, "iat": 0, "iss": ISSUER, "aud": AUDIENCE})
-        assert (await send(await house.connect(environment), unsigned)).auth_bytes == REFUSED
+        assert (await send(await harness.connect(environment), unsigned)).auth_bytes == REFUSED
 
     in_node(scenario)
 
@@ -154,9 +154,9 @@ def test_a_token_forged_in_any_field_is_refused() -> None:
 def test_pipelined_requests_wait_for_the_keys() -> None:
     """The connection is held while the keys are fetched; nothing behind the token is handled before."""
 
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
         provider.keys = ("ec",)
-        client = await house.connect(environment)
+        client = await harness.connect(environment)
         text = token("alice", environment.clock.wall_ms())
         client.send(SaslHandshakeRequest("OAUTHBEARER"), 1)
         answered = client.send(SaslAuthenticateRequest(OauthClient(text, {}).begin()), 2)
@@ -168,22 +168,22 @@ def test_pipelined_requests_wait_for_the_keys() -> None:
 
 
 def test_new_keys_are_fetched_when_a_token_needs_them() -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
-        assert await is_accepted(house, environment, key="rsa")
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
+        assert await is_accepted(harness, environment, key="rsa")
         await asyncio.sleep(60)
         provider.keys = ("ec",)
-        assert await is_accepted(house, environment, key="ec")
+        assert await is_accepted(harness, environment, key="ec")
         assert len(provider.asked) == 2
-        assert not await is_accepted(house, environment, key="rsa"), "a key that was taken back"
+        assert not await is_accepted(harness, environment, key="rsa"), "a key that was taken back"
         assert len(provider.asked) == 2
 
     in_node(scenario, keys=("rsa",))
 
 
 def test_many_unknown_keys_do_not_lead_to_a_fetch_each() -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
         await asyncio.sleep(60)
-        tries = [is_accepted(house, environment, key="other", header={"kid": f"k{index}"}) for index in range(100)]
+        tries = [is_accepted(harness, environment, key="other", header={"kid": f"k{index}"}) for index in range(100)]
         assert not any(await asyncio.gather(*tries))
         assert len(provider.asked) == 2
 
@@ -191,7 +191,7 @@ def test_many_unknown_keys_do_not_lead_to_a_fetch_each() -> None:
 
 
 def test_keys_are_refreshed_regularly() -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
         await asyncio.sleep(350)
         assert len(provider.asked) == 4
 
@@ -203,46 +203,46 @@ OUTAGES = ["gone", "silent", "trickle", "huge", "endless", "redirect", "error", 
 
 @pytest.mark.parametrize("outage", OUTAGES)
 def test_keys_stay_while_the_provider_has_an_outage(outage: str) -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
-        assert await is_accepted(house, environment)
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
+        assert await is_accepted(harness, environment)
         if outage == "gone":
-            house.world.node("idp").crash()
+            harness.world.node("idp").crash()
         else:
             provider.behaviour = outage
         await asyncio.sleep(200)
         started = environment.clock.monotonic()
-        assert await is_accepted(house, environment)
+        assert await is_accepted(harness, environment)
         assert environment.clock.monotonic() - started < 1
-        found = samples(house.node)
+        found = samples(harness.node)
         assert found[f'millbeck_jwks_refresh_failures_total{{url="{URL}"}}'] > 10
         assert found[f'millbeck_jwks_age_seconds{{url="{URL}"}}'] > 190
         if outage != "gone":
             provider.behaviour = "well"
             provider.keys = ("ed",)
             await asyncio.sleep(15)
-            assert await is_accepted(house, environment, key="ed"), "after the outage the keys are fetched again"
+            assert await is_accepted(harness, environment, key="ed"), "after the outage the keys are fetched again"
 
     in_node(scenario, {"sasl.oauthbearer.jwks.endpoint.refresh.ms": "60000"})
 
 
 @pytest.mark.parametrize("outage", ["silent", "redirect", "huge"])
 def test_a_node_starts_without_its_provider_and_lets_nobody_in(outage: str) -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
         started = environment.clock.monotonic()
-        assert not await is_accepted(house, environment)
+        assert not await is_accepted(harness, environment)
         assert environment.clock.monotonic() - started < 6
         provider.behaviour = "well"
         await asyncio.sleep(15)
-        assert await is_accepted(house, environment)
+        assert await is_accepted(harness, environment)
 
     in_node(scenario, behaviour=outage)
 
 
 def test_keys_in_a_file_are_followed() -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
-        assert house.node is not None
-        files = house.node.environment.files
-        assert not await is_accepted(house, environment), "there is no file yet"
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
+        assert harness.node is not None
+        files = harness.node.environment.files
+        assert not await is_accepted(harness, environment), "there is no file yet"
 
         def put(*names: str) -> None:
             file = files.open("/keys.json", OpenMode.WRITE)
@@ -250,19 +250,19 @@ def test_keys_in_a_file_are_followed() -> None:
             file.write([key_set(*names)], 0)
             file.close()
 
-        house.syncs_on_loop.clear()
+        harness.syncs_on_loop.clear()
         put("rsa", "ec")
-        house.node.reload()
+        harness.node.reload()
         await asyncio.sleep(1)
-        assert await is_accepted(house, environment), "on SIGHUP"
+        assert await is_accepted(harness, environment), "on SIGHUP"
         put("ed")
         await asyncio.sleep(12)
-        assert not await is_accepted(house, environment)
-        assert await is_accepted(house, environment, key="ed"), "by itself"
+        assert not await is_accepted(harness, environment)
+        assert await is_accepted(harness, environment, key="ed"), "by itself"
         put()
         await asyncio.sleep(12)
-        assert await is_accepted(house, environment, key="ed"), "a file without keys is no reason to lose those"
-        house.syncs_on_loop.clear()
+        assert await is_accepted(harness, environment, key="ed"), "a file without keys is no reason to lose those"
+        harness.syncs_on_loop.clear()
         assert not provider.asked
 
     in_node(scenario, {"sasl.oauthbearer.jwks.endpoint.url": "file:///keys.json"})
@@ -272,8 +272,8 @@ def test_keys_in_a_file_are_followed() -> None:
 
 
 def test_a_session_ends_with_its_token() -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
-        client = await house.connect(environment)
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
+        client = await harness.connect(environment)
         answer = await send(client, token("alice", environment.clock.wall_ms(), lifetime_s=10))
         assert 8_000 < answer.session_lifetime_ms <= 10_000
         await asyncio.sleep(5)
@@ -286,8 +286,8 @@ def test_a_session_ends_with_its_token() -> None:
 
 
 def test_a_session_is_renewed_with_a_new_token_of_the_same_owner() -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
-        client = await house.connect(environment)
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
+        client = await harness.connect(environment)
         for _ in range(4):
             text = token("alice", environment.clock.wall_ms(), lifetime_s=10)
             assert (await send(client, text)).session_lifetime_ms > 0
@@ -301,18 +301,18 @@ def test_a_session_is_renewed_with_a_new_token_of_the_same_owner() -> None:
 
 
 def test_the_shorter_of_token_and_setting_limits_a_session() -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
-        assert (await log_in(house, environment)).session_lifetime_ms == 60_000
-        assert (await log_in(house, environment, lifetime_s=20)).session_lifetime_ms < 20_001
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
+        assert (await log_in(harness, environment)).session_lifetime_ms == 60_000
+        assert (await log_in(harness, environment, lifetime_s=20)).session_lifetime_ms < 20_001
 
     in_node(scenario, {"connections.max.reauth.ms": "60000"})
 
 
 def test_a_token_that_expires_while_its_keys_are_fetched_is_refused() -> None:
-    async def scenario(house: BrokerHarness, provider: Provider, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, provider: Provider, environment: Environment) -> None:
         await asyncio.sleep(60)
         provider.keys, provider.behaviour = ("ec",), "silent"
         text = token("alice", environment.clock.wall_ms(), lifetime_s=-28)
-        assert (await send(await house.connect(environment), text)).auth_bytes == REFUSED
+        assert (await send(await harness.connect(environment), text)).auth_bytes == REFUSED
 
     in_node(scenario, keys=("rsa",))

@@ -8,7 +8,7 @@ from millbeck.kernel.errors import InvalidRequest
 from millbeck.server.share.acknowledgements import checked
 from millbeck.wire.messages.share_fetch import AcknowledgementBatch
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.share_member import ACCEPT, RENEW, begin, settled, share_house
+from tests.unit.server.harness.share_member import ACCEPT, RENEW, begin, settled, share_harness
 
 
 def test_what_makes_sense_goes_on() -> None:
@@ -36,15 +36,15 @@ def test_what_makes_no_sense_is_refused(batches: list[tuple[int, int, list[int]]
 
 
 def test_each_partition_has_its_outcome() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        member, topic_id = await begin(house, client, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(harness, client, environment)
         await settled(member, topic_id)
         nobody = await member.acknowledge(topic_id, (0, 0, [ACCEPT]), partition=4)
         assert nobody.responses[0].partitions[0].error_code == errors.UnknownTopicOrPartition.code
         good = await member.acknowledge(topic_id, (0, 0, [ACCEPT]))
         assert good.responses[0].partitions[0].error_code == 0
-        assert house.node is not None
-        counters = house.node.broker.shares.counters
+        assert harness.node is not None
+        counters = harness.node.broker.shares.counters
         assert (counters.failed_acknowledgements, counters.acknowledge_requests) == (1, 2)
 
-    share_house().run(scenario)
+    share_harness().run(scenario)

@@ -36,7 +36,7 @@ from tests.unit.server.harness.share_member import (
     begin,
     produce,
     settled,
-    share_house,
+    share_harness,
 )
 
 DEAD = "dlq.g"
@@ -45,8 +45,8 @@ COPY = "errors.deadletterqueue.copy.record.enable"
 TOPIC_RESOURCE, GROUP_RESOURCE = 2, 32
 
 
-def house_with_dead_letters(**settings: str) -> BrokerHarness:
-    return share_house(
+def harness_with_dead_letters(**settings: str) -> BrokerHarness:
+    return share_harness(
         **{"unstable.feature.versions.enable": "true", "group.share.delivery.count.limit": "2", **settings}
     )
 
@@ -69,17 +69,17 @@ async def create_dead(client: Client, name: str = DEAD, **configs: str) -> None:
 
 
 async def prepared(
-    house: BrokerHarness, client: Client, environment: Environment, **group: str
+    harness: BrokerHarness, client: Client, environment: Environment, **group: str
 ) -> tuple[ShareMember, bytes]:
     assert await raise_share_version(client) == 0
     options = {NAME.replace(".", "_"): DEAD} | group
     assert await alter(client, GROUP_RESOURCE, "g", **options) == 0
-    return await begin(house, client, environment)
+    return await begin(harness, client, environment)
 
 
-def letters(house: BrokerHarness, name: str = DEAD) -> list[Record]:
-    assert house.node is not None
-    topic = house.node.broker.topics.by_name.get(name)
+def letters(harness: BrokerHarness, name: str = DEAD) -> list[Record]:
+    assert harness.node is not None
+    topic = harness.node.broker.topics.by_name.get(name)
     if topic is None:
         return []
     found: list[Record] = []
@@ -96,11 +96,11 @@ def told(record: Record) -> dict[str, str]:
     return {name.removeprefix("__dlq.errors."): (value or b"").decode() for name, value in record.headers}
 
 
-async def until_over(house: BrokerHarness, topic_id: bytes, start_offset: int) -> None:
+async def until_over(harness: BrokerHarness, topic_id: bytes, start_offset: int) -> None:
     """Until the group's start has passed everything before it."""
-    assert house.node is not None
+    assert harness.node is not None
     for _ in range(300):
-        led = house.node.broker.shares.known("g", topic_id, 0)
+        led = harness.node.broker.shares.known("g", topic_id, 0)
         if led is not None and led.machine is not None and led.machine.start_offset >= start_offset:
             return
         await asyncio.sleep(0.1)
@@ -108,13 +108,13 @@ async def until_over(house: BrokerHarness, topic_id: bytes, start_offset: int) -
 
 
 def test_what_is_rejected_is_written_to_the_groups_topic_and_then_over() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create_dead(client)
-        member, topic_id = await prepared(house, client, environment)
+        member, topic_id = await prepared(harness, client, environment)
         assert acquired(await settled(member, topic_id)) == [(0, 9, 1)]
         await member.acknowledge(topic_id, (0, 2, [REJECT]), (3, 3, [GAP]), (4, 9, [ACCEPT]))
-        await until_over(house, topic_id, 10)
-        found = letters(house)
+        await until_over(harness, topic_id, 10)
+        found = letters(harness)
         assert [told(each)["offset"] for each in found] == ["0", "1", "2"]
         assert told(found[0]) == {
             "topic": "t",
@@ -125,92 +125,92 @@ def test_what_is_rejected_is_written_to_the_groups_topic_and_then_over() -> None
             "message": "Offset rejected by client.",
         }
         assert {(each.key, each.value) for each in found} == {(None, None)}
-        assert house.node is not None
-        counters = house.node.broker.shares.counters.of_group("g")
+        assert harness.node is not None
+        counters = harness.node.broker.shares.counters.of_group("g")
         assert (counters.dead_letters, counters.dead_letter_failures) == (3, 0)
         assert counters.dead_letter_requests >= 1
 
-    house_with_dead_letters().run(scenario)
+    harness_with_dead_letters().run(scenario)
 
 
 def test_the_last_delivery_and_a_copy_of_the_record() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create_dead(client)
-        member, topic_id = await prepared(house, client, environment, **{COPY.replace(".", "_"): "true"})
+        member, topic_id = await prepared(harness, client, environment, **{COPY.replace(".", "_"): "true"})
         await settled(member, topic_id)
         await member.acknowledge(topic_id, (0, 8, [ACCEPT]), (9, 9, [RELEASE]))
         assert acquired(await member.fetch(topic_id, max_wait_ms=500)) == [(9, 9, 2)]
         # Nobody says anything: the lock runs out.
-        await until_over(house, topic_id, 10)
-        (letter,) = letters(house)
+        await until_over(harness, topic_id, 10)
+        (letter,) = letters(harness)
         assert letter.value == b"9"
         assert told(letter)["delivery.count"] == "2"
         assert told(letter)["message"] == "Offset delivery count exceeded the threshold."
         assert acquired(await member.fetch(topic_id)) == []
 
-    house_with_dead_letters().run(scenario)
+    harness_with_dead_letters().run(scenario)
 
 
 def test_a_topic_that_may_not_be_used_gets_nothing_and_holds_nobody_up() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create_dead(client, **{"errors.deadletterqueue.group.enable": "false"})
-        member, topic_id = await prepared(house, client, environment)
+        member, topic_id = await prepared(harness, client, environment)
         await settled(member, topic_id)
         await member.acknowledge(topic_id, (0, 4, [REJECT]))
-        await until_over(house, topic_id, 5)
-        assert letters(house) == []
+        await until_over(harness, topic_id, 5)
+        assert letters(harness) == []
         assert await alter(client, TOPIC_RESOURCE, DEAD, errors_deadletterqueue_group_enable="true") == 0
         await member.acknowledge(topic_id, (5, 9, [REJECT]))
-        await until_over(house, topic_id, 10)
-        assert [told(each)["offset"] for each in letters(house)] == ["5", "6", "7", "8", "9"]
+        await until_over(harness, topic_id, 10)
+        assert [told(each)["offset"] for each in letters(harness)] == ["5", "6", "7", "8", "9"]
 
-    house_with_dead_letters().run(scenario)
+    harness_with_dead_letters().run(scenario)
 
 
 def test_the_topic_is_made_where_that_is_allowed() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        member, topic_id = await prepared(house, client, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        member, topic_id = await prepared(harness, client, environment)
         await settled(member, topic_id)
         await member.acknowledge(topic_id, (0, 9, [REJECT]))
-        await until_over(house, topic_id, 10)
-        assert len(letters(house)) == 10
-        assert house.node is not None
-        made = house.node.broker.image.configs.of_topic(DEAD)
+        await until_over(harness, topic_id, 10)
+        assert len(letters(harness)) == 10
+        assert harness.node is not None
+        made = harness.node.broker.image.configs.of_topic(DEAD)
         assert made == {"errors.deadletterqueue.group.enable": "true", "message.timestamp.type": "CreateTime"}
 
-    house_with_dead_letters(**{"errors.deadletterqueue.auto.create.topics.enable": "true"}).run(scenario)
+    harness_with_dead_letters(**{"errors.deadletterqueue.auto.create.topics.enable": "true"}).run(scenario)
 
 
 def test_below_share_version_2_what_is_given_up_is_simply_over() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create_dead(client)
         assert await alter(client, GROUP_RESOURCE, "g", **{NAME.replace(".", "_"): DEAD}) == 0
-        member, topic_id = await begin(house, client, environment)
+        member, topic_id = await begin(harness, client, environment)
         await settled(member, topic_id)
         await member.acknowledge(topic_id, (0, 4, [REJECT]))
-        await until_over(house, topic_id, 5)
-        assert letters(house) == []
+        await until_over(harness, topic_id, 5)
+        assert letters(harness) == []
         # From then on, for who is here already as well.
         assert await raise_share_version(client) == 0
         await asyncio.sleep(0.1)
         await member.acknowledge(topic_id, (5, 9, [REJECT]))
-        await until_over(house, topic_id, 10)
-        assert len(letters(house)) == 5
+        await until_over(harness, topic_id, 10)
+        assert len(letters(harness)) == 5
 
-    house_with_dead_letters().run(scenario)
+    harness_with_dead_letters().run(scenario)
 
 
 def test_only_where_unstable_features_are_offered() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         assert await raise_share_version(client) != 0
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 def test_what_was_on_its_way_is_written_by_the_leader_that_follows(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create_dead(client)
-        member, topic_id = await prepared(house, client, environment)
+        member, topic_id = await prepared(harness, client, environment)
         await settled(member, topic_id)
         send = dead_letters.DeadLetterWriter._send
 
@@ -220,23 +220,23 @@ def test_what_was_on_its_way_is_written_by_the_leader_that_follows(monkeypatch: 
         monkeypatch.setattr(dead_letters.DeadLetterWriter, "_send", nobody_takes_it)
         await member.acknowledge(topic_id, (0, 4, [REJECT]), (5, 9, [ACCEPT]))
         await asyncio.sleep(0.5)
-        house.machine.crash()
+        harness.machine.crash()
         monkeypatch.setattr(dead_letters.DeadLetterWriter, "_send", send)
-        await house.start()
-        again = ShareMember(await house.connect(environment))
+        await harness.start()
+        again = ShareMember(await harness.connect(environment))
         await asyncio.sleep(1)
         assert acquired(await again.fetch(topic_id, max_wait_ms=1000)) == [], "nobody is given it meanwhile"
-        await until_over(house, topic_id, 10)
-        assert [told(each)["offset"] for each in letters(house)] == ["0", "1", "2", "3", "4"]
-        assert {told(each)["message"] for each in letters(house)} == {"Offset rejected by client."}
+        await until_over(harness, topic_id, 10)
+        assert [told(each)["offset"] for each in letters(harness)] == ["0", "1", "2", "3", "4"]
+        assert {told(each)["message"] for each in letters(harness)} == {"Offset rejected by client."}
 
-    house_with_dead_letters(**{"log.flush.interval.messages": "1"}).run(scenario)
+    harness_with_dead_letters(**{"log.flush.interval.messages": "1"}).run(scenario)
 
 
 def test_what_nobody_takes_is_given_up_after_some_tries(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create_dead(client)
-        member, topic_id = await prepared(house, client, environment)
+        member, topic_id = await prepared(harness, client, environment)
         await settled(member, topic_id)
 
         async def nobody_takes_it(self: Any, letter: DeadLetter, data: bytes) -> None:
@@ -244,18 +244,18 @@ def test_what_nobody_takes_is_given_up_after_some_tries(monkeypatch: pytest.Monk
 
         monkeypatch.setattr(dead_letters.DeadLetterWriter, "_send", nobody_takes_it)
         await member.acknowledge(topic_id, (0, 9, [REJECT]))
-        await until_over(house, topic_id, 10)
-        assert house.node is not None
-        counters = house.node.broker.shares.counters.of_group("g")
+        await until_over(harness, topic_id, 10)
+        assert harness.node is not None
+        counters = harness.node.broker.shares.counters.of_group("g")
         assert (counters.dead_letters, counters.dead_letter_requests, counters.dead_letter_failures) == (0, 5, 1)
 
-    house_with_dead_letters().run(scenario)
+    harness_with_dead_letters().run(scenario)
 
 
 def test_a_lowered_limit_gives_up_what_was_given_back() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create_dead(client)
-        member, topic_id = await prepared(house, client, environment, share_delivery_count_limit="4")
+        member, topic_id = await prepared(harness, client, environment, share_delivery_count_limit="4")
         await settled(member, topic_id)
         await member.acknowledge(topic_id, (0, 9, [RELEASE]))
         await member.fetch(topic_id, max_wait_ms=500)
@@ -263,12 +263,12 @@ def test_a_lowered_limit_gives_up_what_was_given_back() -> None:
         assert await alter(client, GROUP_RESOURCE, "g", share_delivery_count_limit="2") == 0
         await asyncio.sleep(0.1)
         assert acquired(await member.fetch(topic_id, max_wait_ms=500)) == []
-        await until_over(house, topic_id, 10)
-        assert len(letters(house)) == 10
-        await produce(await house.connect(environment), b"next")
+        await until_over(harness, topic_id, 10)
+        assert len(letters(harness)) == 10
+        await produce(await harness.connect(environment), b"next")
         assert acquired(await member.fetch(topic_id, max_wait_ms=500)) == [(10, 10, 1)]
 
-    house_with_dead_letters().run(scenario)
+    harness_with_dead_letters().run(scenario)
 
 
 @dataclass

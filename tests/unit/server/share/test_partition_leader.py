@@ -15,7 +15,7 @@ from millbeck.kernel.errors import (
 )
 from millbeck.server.share.partition_leader import client_error
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.share_member import ACCEPT, ShareMember, acquired, begin, produce, settled, share_house
+from tests.unit.server.harness.share_member import ACCEPT, ShareMember, acquired, begin, produce, settled, share_harness
 
 
 def test_consumers_are_told_errors_that_they_know() -> None:
@@ -26,42 +26,42 @@ def test_consumers_are_told_errors_that_they_know() -> None:
 
 
 def test_what_was_accepted_stays_so_when_the_leader_is_started_anew() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        member, topic_id = await begin(house, client, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(harness, client, environment)
         await settled(member, topic_id)
         said = await member.acknowledge(topic_id, (0, 2, [ACCEPT]), (5, 6, [ACCEPT]))
         assert said.responses[0].partitions[0].error_code == 0
-        house.machine.power_loss()
-        await house.start()
-        again = ShareMember(await house.connect(environment))
+        harness.machine.power_loss()
+        await harness.start()
+        again = ShareMember(await harness.connect(environment))
         await asyncio.sleep(1)
         answer = await settled(again, topic_id)
         assert acquired(answer) == [(3, 4, 1), (7, 9, 1)]
 
-    share_house(**{"log.flush.interval.messages": "1"}).run(scenario)
+    share_harness(**{"log.flush.interval.messages": "1"}).run(scenario)
 
 
 def test_where_a_group_began_is_kept_for_the_next_leader() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        member, topic_id = await begin(house, client, environment, count=0)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(harness, client, environment, count=0)
         await member.fetch(topic_id)
         await asyncio.sleep(0.5)
         await produce(client, b"a")
-        house.machine.crash()
-        await house.start()
-        again = ShareMember(await house.connect(environment))
+        harness.machine.crash()
+        await harness.start()
+        again = ShareMember(await harness.connect(environment))
         await asyncio.sleep(1)
         assert acquired(await settled(again, topic_id)) == [(0, 0, 1)]
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 def test_a_state_that_was_set_anew_ends_what_was_before() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        member, topic_id = await begin(house, client, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(harness, client, environment)
         await settled(member, topic_id)
-        assert house.node is not None
-        broker = house.node.broker
+        assert harness.node is not None
+        broker = harness.node.broker
         led = broker.shares.known("g", topic_id, 0)
         assert led is not None
         broker.state_initializer.begin(
@@ -73,18 +73,18 @@ def test_a_state_that_was_set_anew_ends_what_was_before() -> None:
         assert broker.shares.known("g", topic_id, 0) is None
         assert acquired(await settled(member, topic_id)) == [(4, 9, 1)]
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 def test_a_group_without_sessions_is_forgotten() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        member, topic_id = await begin(house, client, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(harness, client, environment)
         await settled(member, topic_id)
-        assert house.node is not None
-        shares = house.node.broker.shares
+        assert harness.node is not None
+        shares = harness.node.broker.shares
         assert len(shares.all()) == 1
         await member.fetch(topic_id, epoch=-1)
         await asyncio.sleep(0.5)
         assert shares.all() == []
 
-    share_house().run(scenario)
+    share_harness().run(scenario)

@@ -12,14 +12,14 @@ from millbeck.kernel.names import SHARE_GROUP_STATE_TOPIC
 from millbeck.server.share.persister import SECONDS_MAX, Persister
 from millbeck.server.share.persister_requests import NOTHING_STORED
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.share_member import create, share_house
+from tests.unit.server.harness.share_member import create, share_harness
 
 
 def test_the_topic_is_made_for_the_first_who_asks() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
-        assert house.node is not None
-        broker = house.node.broker
+        assert harness.node is not None
+        broker = harness.node.broker
         persister = broker.shares.persister
         answers: list[Any] = []
         failures: list[ApiError] = []
@@ -36,16 +36,16 @@ def test_the_topic_is_made_for_the_first_who_asks() -> None:
         await asyncio.sleep(0.1)
         assert [type(error) for error in failures] == [InvalidRequest], "that is final"
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 def test_a_coordinator_that_does_not_answer_is_asked_for_a_bounded_time() -> None:
     """Each attempt may take as long as a request does: what counts is the time, not how often."""
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
-        assert house.node is not None
-        broker = house.node.broker
+        assert harness.node is not None
+        broker = harness.node.broker
         # A shared topic that another broker leads, and does not answer for.
         elsewhere = SimpleNamespace(partitions={0: SimpleNamespace(leader=2)})
         image = SimpleNamespace(topics=SimpleNamespace(named=lambda _: elsewhere))
@@ -74,14 +74,14 @@ def test_a_coordinator_that_does_not_answer_is_asked_for_a_bounded_time() -> Non
         assert max(failed_s) - began_s <= 2 * SECONDS_MAX
         assert len(asked_s) <= 2
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 def test_what_cannot_be_is_given_up_after_a_while() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
-        assert house.node is not None
-        broker = house.node.broker
+        assert harness.node is not None
+        broker = harness.node.broker
         failures: list[ApiError] = []
         broker.shares.persister.summary(ShareKey("g", topic_id, 0), ResponseCallback(lambda _: None, failures.append))
         await asyncio.sleep(5)
@@ -92,4 +92,4 @@ def test_what_cannot_be_is_given_up_after_a_while() -> None:
         broker.shares.persister.summary(ShareKey("g", topic_id, 0), ResponseCallback(lambda _: None, failures.append))
         assert len(failures) == 2
 
-    share_house(**{"share.coordinator.state.topic.replication.factor": "3"}).run(scenario)
+    share_harness(**{"share.coordinator.state.topic.replication.factor": "3"}).run(scenario)

@@ -12,14 +12,14 @@ from tests.unit.server.harness.share_member import (
     create,
     produce,
     settled,
-    share_house,
+    share_harness,
 )
 
 
 def test_a_groups_settings_count_before_the_brokers_and_within_its_bounds() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        broker = house.node.broker
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        broker = harness.node.broker
         assert settings_of(broker, "g").lock_duration_ms == 2000
         await configure(
             client,
@@ -38,17 +38,17 @@ def test_a_groups_settings_count_before_the_brokers_and_within_its_bounds() -> N
         assert (found.delivery_count_limit, found.record_locks_max) == (5, 2000)
         assert membership_settings(broker)["g"].session_timeout_ms == 50_000
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 def test_a_group_begins_at_the_end_at_the_beginning_or_so_long_ago() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         for seconds in (0, 100, 200):
             await produce(client, data=one_batch(b"%d" % seconds, timestamp=environment.clock.wall_ms()))
             await asyncio.sleep(100)
-        assert house.node is not None
-        broker = house.node.broker
+        assert harness.node is not None
+        broker = harness.node.broker
         partition = broker.topics.led_partition(topic_id, 0)
         assert await AutoOffsetReset("earliest").offset_in(broker, partition) == 0
         assert await AutoOffsetReset("latest").offset_in(broker, partition) == 3
@@ -59,4 +59,4 @@ def test_a_group_begins_at_the_end_at_the_beginning_or_so_long_ago() -> None:
         await member.join("t")
         assert acquired(await settled(member, topic_id)) == [(1, 2, 1)]
 
-    share_house().run(scenario)
+    share_harness().run(scenario)

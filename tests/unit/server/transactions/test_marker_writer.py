@@ -12,16 +12,16 @@ from millbeck.kernel.environment import Environment
 from millbeck.kernel.ids import TopicPartition
 from millbeck.server.transactions.marker_writer import write_marker
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.transactional_producer import Transacting, aborted, transaction_house
+from tests.unit.server.harness.transactional_producer import Transacting, aborted, transaction_harness
 
 
 def test_a_marker_is_answered_when_it_is_committed_or_refused() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
         assert await producer.produce(b"a") == 0
         assert await producer.commit_offset("g", 3) == 0
-        assert house.node is not None
-        broker = house.node.broker
+        assert harness.node is not None
+        broker = harness.node.broker
         answers: list[Any] = []
 
         def write(topic: str, index: int, epoch: int) -> None:
@@ -45,4 +45,4 @@ def test_a_marker_is_answered_when_it_is_committed_or_refused() -> None:
         write("__consumer_offsets", index, producer.epoch + 1)
         assert isinstance(answers[4], errors.NotLeaderOrFollower)
 
-    transaction_house().run(scenario)
+    transaction_harness().run(scenario)

@@ -73,7 +73,7 @@ def test_outlets_write_through_the_transport(recorder: type[Recorder]) -> None:
     async def scenario(environment: Environment) -> object:
         listening = await environment.network.listen(recorder, host="", port=0)
         transport, _ = await environment.network.connect(recorder, host="127.0.0.1", port=listening.port)
-        return environment.network.outlet(transport)
+        return environment.network.connection_stream(transport)
 
     with World(1) as world:
         assert isinstance(world.run(scenario, limit_s=10), TransportStream)

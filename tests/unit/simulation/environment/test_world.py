@@ -27,15 +27,15 @@ class Echo(asyncio.Protocol):
     def __init__(self, environment, file):
         self.environment, self.file, self.end = environment, file, file.size()
     def connection_made(self, transport):
-        self.outlet = self.environment.network.outlet(transport)
+        self.stream = self.environment.network.connection_stream(transport)
     def data_received(self, data):
         self.file.write([data], self.end)
         self.end += len(data)
-        self.outlet.send([data])
+        self.stream.send([data])
     def resume_writing(self):
-        self.outlet.resume_writing()
+        self.stream.resume_writing()
     def connection_lost(self, error):
-        self.outlet.closed()
+        self.stream.closed()
 
 async def serve(environment):
     file = environment.files.open("/log", OpenMode.WRITE)

@@ -25,8 +25,8 @@ class Environment:
 class FlakyClient:
     """A connection that is lost after so many produce requests, answered or not."""
 
-    def __init__(self, house: FlakyCluster, lives: int) -> None:
-        self._house = house
+    def __init__(self, harness: FlakyCluster, lives: int) -> None:
+        self._harness = harness
         self._lives = lives
 
     async def ask(self, request: Any, version: int, *, timeout_s: float = 0) -> Any:
@@ -41,8 +41,8 @@ class FlakyClient:
             return future
         self._lives -= 1
         data = request.topic_data[0].partition_data[0].records
-        offset = self._house.append(data)
-        if self._lives == 0 and self._house.dice.random() < 0.5:
+        offset = self._harness.append(data)
+        if self._lives == 0 and self._harness.dice.random() < 0.5:
             future.set_exception(ConnectionError("lost after the append"))
             future.exception()
         else:

@@ -31,7 +31,7 @@ from millbeck.wire.messages.configs import (
 )
 from millbeck.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import create, fetch, in_house, produce, results
+from tests.unit.server.harness.client_requests import create, fetch, produce, results, run_scenario
 from tests.unit.server.harness.secured import (
     ACLS_VERSION,
     SECURED,
@@ -75,7 +75,7 @@ async def metadata_code(client: Client, name: str = "t") -> int:
 
 
 def test_without_an_authorizer_they_are_listed_and_answer_security_disabled() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         found = await client.ask(described(), ACLS_VERSION)
         assert (found.error_code, found.error_message) == (SecurityDisabled.code, "No Authorizer is configured.")
         creating = await client.ask(CreateAclsRequest(creations=[acl(Operation.READ)] * 2), ACLS_VERSION)
@@ -83,12 +83,12 @@ def test_without_an_authorizer_they_are_listed_and_answer_security_disabled() ->
         deleting = await client.ask(DeleteAclsRequest(filters=[ANY_FILTER]), ACLS_VERSION)
         assert [each.error_code for each in deleting.filter_results] == [SecurityDisabled.code]
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_created_described_and_deleted(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         creations = [
             acl(Operation.READ),
             acl(Operation.WRITE),
@@ -112,8 +112,8 @@ def test_created_described_and_deleted(version: int) -> None:
 
 
 def test_only_those_allowed_may_see_and_change_acls() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        alice = await connect_as(house, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        alice = await connect_as(harness, environment)
         denied = ClusterAuthorizationFailed.code
         assert (await alice.ask(described(), ACLS_VERSION)).error_code == denied
         creating = CreateAclsRequest(creations=[acl(Operation.ALL)])
@@ -130,9 +130,9 @@ def test_only_those_allowed_may_see_and_change_acls() -> None:
 
 
 def test_acls_are_in_force_at_once_also_for_cached_metadata_replies() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        alice = await connect_as(house, environment)
+        alice = await connect_as(harness, environment)
         denied = TopicAuthorizationFailed.code
         for name in ("t", "missing"):
             assert await metadata_code(alice, name) == denied
@@ -150,14 +150,14 @@ def test_acls_are_in_force_at_once_also_for_cached_metadata_replies() -> None:
 def test_acls_survive_a_crash_and_removing_one_keeps_the_others(settings: dict[str, str]) -> None:
     """CVE-2024-27309, with ACLs from the log and from a snapshot."""
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await create_acls(client, acl(Operation.READ), acl(Operation.WRITE), acl(Operation.ALTER, user="User:bob"))
-        house.machine.power_loss()
-        await house.start()
-        client = await house.connect(environment)
+        harness.machine.power_loss()
+        await harness.start()
+        client = await harness.connect(environment)
         assert len(await delete_acls(client, operation=Operation.WRITE)) == 1
-        alice, eve = await connect_as(house, environment), await connect_as(house, environment, "eve")
+        alice, eve = await connect_as(harness, environment), await connect_as(harness, environment, "eve")
         assert await metadata_code(alice) == 0
         assert await metadata_code(eve) == TopicAuthorizationFailed.code
         assert len(await delete_acls(client)) == 2
@@ -166,11 +166,11 @@ def test_acls_survive_a_crash_and_removing_one_keeps_the_others(settings: dict[s
 
 
 def test_a_fetch_session_that_loses_read_is_answered_an_error_without_new_data() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await allow(client, Operation.READ)
         await produce(client, b"one")
-        alice = await connect_as(house, environment)
+        alice = await connect_as(harness, environment)
         opened = await alice.ask(fetch((0, 1), session=(0, 0)), 12)
         assert opened.session_id > 0
         quiet = await alice.ask(fetch(session=(opened.session_id, 1)), 12)
@@ -188,10 +188,10 @@ def test_a_fetch_session_that_loses_read_is_answered_an_error_without_new_data()
 
 
 def test_a_waiting_fetch_that_loses_read_gets_no_records() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await allow(client, Operation.READ)
-        alice = await connect_as(house, environment)
+        alice = await connect_as(harness, environment)
         waiting = asyncio.ensure_future(alice.ask(fetch((0, 0), max_wait_ms=30_000), 12))
         await asyncio.sleep(0.1)
         await delete_acls(client)
@@ -203,13 +203,13 @@ def test_a_waiting_fetch_that_loses_read_gets_no_records() -> None:
 
 
 def test_a_dry_run_allows_and_logs_what_it_would_deny(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        alice = await connect_as(house, environment)
+        alice = await connect_as(harness, environment)
         with caplog.at_level(logging.INFO, "kafka.authorizer.logger"):
             assert await metadata_code(alice) == 0
-        assert house.node is not None
-        assert house.node.broker.decisions.denied_count > 0
+        assert harness.node is not None
+        assert harness.node.broker.decisions.denied_count > 0
 
     run_secured(scenario, millbeck_authorizer_dry_run="true")
     assert any(
@@ -223,7 +223,7 @@ def test_listeners_that_do_not_start_early_wait_for_the_acls(
     monkeypatch: pytest.MonkeyPatch, early: str | None, is_open: bool
 ) -> None:
     options: dict[str, Any] = {} if early is None else {"early_start_listeners": early}
-    house = BrokerHarness(
+    harness = BrokerHarness(
         **SECURED,
         listeners="PLAINTEXT://:9092,CONTROLLER://:9093",
         controller_listener_names="CONTROLLER",
@@ -244,21 +244,21 @@ def test_listeners_that_do_not_start_early_wait_for_the_acls(
     monkeypatch.setattr(Listener, "open", open_it)
     monkeypatch.setattr(StandardAuthorizer, "loaded", loaded)
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         assert found == [is_open]
         assert opened[-2:] == ["CONTROLLER", "PLAINTEXT"]
 
-    house.run(scenario)
+    harness.run(scenario)
 
 
 def test_networks_are_limited_from_one_moment_to_the_next() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         change = IncrementalAlterableConfig("listener.name.plaintext.millbeck.allowed.networks", 0, "192.168.0.0/16")
         resource = IncrementalAlterConfigsResource(4, "1", [change])
         answer = await client.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
         assert answer.responses[0].error_code == 0, answer
         await asyncio.sleep(0.1)
-        other = await house.connect(environment)
+        other = await harness.connect(environment)
         await asyncio.sleep(0.1)
         assert other.is_lost
         assert not client.is_lost
@@ -267,8 +267,8 @@ def test_networks_are_limited_from_one_moment_to_the_next() -> None:
 
 
 def test_denials_are_logged_as_by_kafka(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        alice = await connect_as(house, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        alice = await connect_as(harness, environment)
         with caplog.at_level(logging.INFO, "kafka.authorizer.logger"):
             await alice.ask(CreateAclsRequest(creations=[acl(Operation.ALL)]), ACLS_VERSION)
 

@@ -14,12 +14,12 @@ from millbeck.wire.messages.replicas import (
     BrokerState,
 )
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import create, deny, in_house
+from tests.unit.server.harness.client_requests import create, deny, run_scenario
 from tests.unit.server.harness.controller_requests import ask, broker_of
 
 
-def altering(house: BrokerHarness, topic_id: bytes, version: int, *, older: int = 0) -> AlterPartitionRequest:
-    broker = broker_of(house)
+def altering(harness: BrokerHarness, topic_id: bytes, version: int, *, older: int = 0) -> AlterPartitionRequest:
+    broker = broker_of(harness)
     partition = broker.quorum.image.topics.by_id[topic_id].partitions[0]
     asked = AlterPartitionPartition(
         partition_index=0,
@@ -34,25 +34,25 @@ def altering(house: BrokerHarness, topic_id: bytes, version: int, *, older: int 
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_every_version_answers_with_the_state_of_the_partition(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
-        answer = await ask(house, handle_alter_partition, altering(house, topic_id, version), version)
+        answer = await ask(harness, handle_alter_partition, altering(harness, topic_id, version), version)
         (partition,) = answer.topics[0].partitions
         assert (answer.error_code, partition.error_code, partition.leader_id, partition.isr) == (0, 0, 1, [1])
-        answer = await ask(house, handle_alter_partition, altering(house, topic_id, version, older=1), version)
+        answer = await ask(harness, handle_alter_partition, altering(harness, topic_id, version, older=1), version)
         assert answer.topics[0].partitions[0].error_code == FencedLeaderEpoch.code
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_process_that_is_gone_is_refused_as_a_whole() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        request = altering(house, await create(client), 3)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        request = altering(harness, await create(client), 3)
         request.broker_epoch -= 1
-        answer = await ask(house, handle_alter_partition, request)
+        answer = await ask(harness, handle_alter_partition, request)
         assert (answer.error_code, answer.topics) == (StaleBrokerEpoch.code, [])
-        deny(house)
-        answer = await ask(house, handle_alter_partition, request)
+        deny(harness)
+        answer = await ask(harness, handle_alter_partition, request)
         assert answer.error_code == ClusterAuthorizationFailed.code
 
-    in_house(scenario)
+    run_scenario(scenario)

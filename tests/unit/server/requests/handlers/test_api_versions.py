@@ -16,7 +16,7 @@ from millbeck.server.requests.routes import ROUTES
 from millbeck.wire.framing import request_prefix
 from millbeck.wire.messages.metadata import ApiVersionsRequest
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import in_house
+from tests.unit.server.harness.client_requests import run_scenario
 
 
 def named(name: str = "test", version: str = "1.0") -> ApiVersionsRequest:
@@ -25,7 +25,7 @@ def named(name: str = "test", version: str = "1.0") -> ApiVersionsRequest:
 
 @pytest.mark.parametrize("version", range(5))
 def test_every_version_lists_exactly_what_is_served(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         response = await client.ask(named(), version)
         assert response.error_code == 0
         listed = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
@@ -34,12 +34,12 @@ def test_every_version_lists_exactly_what_is_served(version: int) -> None:
         assert listed[0] == (0, 13)
         assert listed[22] == (0, 5)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("version", [3, 4])
 def test_features_are_told_with_their_levels(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         response = await client.ask(named(), version)
         supported = {each.name: (each.min_version, each.max_version) for each in response.supported_features}
         assert supported.pop("metadata.version") == (MINIMUM_METADATA_VERSION, LATEST_METADATA_VERSION)
@@ -50,7 +50,7 @@ def test_features_are_told_with_their_levels(version: int) -> None:
         assert finalized == {"kraft.version": 1} | {name: level for name, level, _ in FROM_THE_START}
         assert response.finalized_features_epoch >= 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_features_with_a_lowest_level_of_zero_are_kept_from_old_clients() -> None:
@@ -75,7 +75,7 @@ def test_the_quorums_own_level_is_shown_once_it_is_raised(level: int, shown: lis
 
 @pytest.mark.parametrize("version", [5, 99, 32767, -1])
 def test_a_version_we_do_not_have_is_answered_in_version_zero_and_the_connection_stays(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         received: list[bytes] = []
         client.data_received = received.append  # type: ignore[method-assign,assignment]
         body = b"whatever a newer client may say"
@@ -88,7 +88,7 @@ def test_a_version_we_do_not_have_is_answered_in_version_zero_and_the_connection
         del client.data_received
         assert (await client.ask(named(), 3)).error_code == 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def _rest(body: bytes) -> bytes:
@@ -97,19 +97,19 @@ def _rest(body: bytes) -> bytes:
 
 @pytest.mark.parametrize("software", ["", "-a", "a-", ".x", "a b", "ä", "a" * 10 + "\n", "a_b"])
 def test_clients_have_to_name_themselves_decently_from_version_three_on(software: str) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         for request in (named(name=software), named(version=software)):
             assert (await client.ask(request, 3)).error_code == InvalidRequest.code
         assert (await client.ask(named(name=software), 2)).error_code == 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_the_name_is_remembered() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await client.ask(named("librdkafka", "2.3.0-rc.1"), 3)
-        assert house.node is not None
-        (connection,) = house.node.listeners[0].connections.values()
+        assert harness.node is not None
+        (connection,) = harness.node.listeners[0].connections.values()
         assert connection.client_software == ("librdkafka", "2.3.0-rc.1")
 
-    in_house(scenario)
+    run_scenario(scenario)

@@ -19,7 +19,7 @@ from millbeck.wire.messages.quotas import (
     OpData,
 )
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import in_house
+from tests.unit.server.harness.client_requests import run_scenario
 from tests.unit.server.harness.secured import allow, connect_as, run_secured
 
 ENTITIES: dict[str, tuple[tuple[str, str | None], ...]] = {
@@ -57,18 +57,18 @@ FOUND = {
 
 @pytest.mark.parametrize(("request_", "names"), FOUND.values(), ids=FOUND.keys())
 def test_filters_find_what_matches(request_: DescribeClientQuotasRequest, names: set[str]) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         answer = await client.ask(altering(*ENTITIES.values()), 1)
         assert [each.error_code for each in answer.entries] == [0] * len(ENTITIES)
         await asyncio.sleep(0.1)
-        house.machine.power_loss()
-        await house.start()
-        described = await (await house.connect(environment)).ask(request_, 1)
+        harness.machine.power_loss()
+        await harness.start()
+        described = await (await harness.connect(environment)).ask(request_, 1)
         found = {frozenset((part.entity_type, part.entity_name) for part in each.entity) for each in described.entries}
         assert found == {frozenset(ENTITIES[name]) for name in names}
         assert all(value.value == 1000.0 for each in described.entries for value in each.values)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 REFUSED = {
@@ -105,17 +105,17 @@ REFUSED = {
 
 
 def test_filters_that_make_no_sense_are_refused() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         for request, error, text in REFUSED.values():
             answer = await client.ask(request, 1)
             assert (answer.error_code, answer.error_message, answer.entries) == (error.code, text, None)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_only_those_allowed_may_see_and_alter_quotas() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        alice = await connect_as(house, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        alice = await connect_as(harness, environment)
 
         async def codes() -> list[Any]:
             described = await alice.ask(asking(), 1)

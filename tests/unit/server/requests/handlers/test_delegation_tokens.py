@@ -59,10 +59,10 @@ SETTINGS = {
 
 
 def in_node(scenario: Any, **settings: str) -> Any:
-    house = BrokerHarness()
-    house.settings |= SETTINGS
-    house.settings |= {name.replace("_", "."): text for name, text in settings.items()}
-    return house.run(scenario)
+    harness = BrokerHarness()
+    harness.settings |= SETTINGS
+    harness.settings |= {name.replace("_", "."): text for name, text in settings.items()}
+    return harness.run(scenario)
 
 
 async def log_in(
@@ -109,11 +109,11 @@ async def describe(connection: Connection, owners: tuple[str, ...] | None = None
     return await connection.request(request, DescribeDelegationTokenResponse, timeout_s=10)
 
 
-def principals(house: BrokerHarness) -> list[Principal]:
-    assert house.node is not None
+def principals(harness: BrokerHarness) -> list[Principal]:
+    assert harness.node is not None
     return [
         connection.principal
-        for listener in house.node.listeners
+        for listener in harness.node.listeners
         if listener.address.has_sasl
         for connection in listener.connections.values()
     ]
@@ -121,13 +121,13 @@ def principals(house: BrokerHarness) -> list[Principal]:
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_who_logs_in_with_a_token_is_its_owner_until_it_expires(mechanism: str) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         alice = await log_in(environment, "alice")
         token = await create(alice)
         assert token.error_code == 0
         holder = await log_in_by(environment, token, mechanism)
         assert (await holder.request(MetadataRequest(topics=[]), MetadataResponse, timeout_s=5)).brokers
-        assert Principal("User", "alice", is_token=True) in principals(house)
+        assert Principal("User", "alice", is_token=True) in principals(harness)
         # Its session ends with the token: it is renewed as long as that is possible.
         await asyncio.sleep(12)
         assert (await renew(alice, token.hmac)).error_code == 0
@@ -143,7 +143,7 @@ def test_who_logs_in_with_a_token_is_its_owner_until_it_expires(mechanism: str) 
 
 
 def test_a_wrong_password_or_an_unknown_token() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         token = await create(await log_in(environment, "alice"))
         for user, password in ((token.token_id, "guessed"), ("AAAAAAAAAAAAAAAAAAAAAA", "guessed")):
             with pytest.raises(SaslAuthenticationFailed):
@@ -157,7 +157,7 @@ def test_a_wrong_password_or_an_unknown_token() -> None:
 
 
 def test_requests_that_are_not_allowed() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         denied = DelegationTokenRequestNotAllowed.code
         holder = await log_in_by(environment, await create(await log_in(environment, "alice")))
         plaintext = await Connection.open(environment.network, Address("n1", 9092), ConnectionSettings())
@@ -172,20 +172,20 @@ def test_requests_that_are_not_allowed() -> None:
 
 
 def test_a_token_for_another_owner_needs_permission() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         alice = await log_in(environment, "alice")
         assert (await create(alice, owner="carol")).error_code == DelegationTokenAuthorizationFailed.code
         await allow(client, Operation.CREATE_TOKENS, ResourceType.USER, "User:carol")
         token = await create(alice, owner="carol")
         assert (token.error_code, token.principal_name, token.token_requester_principal_name) == (0, "carol", "alice")
         await log_in_by(environment, token)
-        assert Principal("User", "carol", is_token=True) in principals(house)
+        assert Principal("User", "carol", is_token=True) in principals(harness)
 
     in_node(scenario)
 
 
 def test_renewing_and_expiring_are_for_owner_and_renewers() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         alice, bob, root = [await log_in(environment, name) for name in ("alice", "bob", "root")]
         token = await create(alice, renewers=("bob",))
         assert (await renew(bob, token.hmac)).error_code == 0
@@ -201,7 +201,7 @@ def test_renewing_and_expiring_are_for_owner_and_renewers() -> None:
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_every_version(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         alice = await log_in(environment, "alice")
         requester = "alice" if version >= 3 else ""
 
@@ -224,7 +224,7 @@ def test_every_version(version: int) -> None:
 
 
 def test_who_sees_which_tokens() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         alice, bob, mallory, root = [await log_in(environment, name) for name in ("alice", "bob", "mallory", "root")]
         first = await create(alice, renewers=("bob",))
         second = await create(alice)
@@ -255,7 +255,7 @@ def test_who_sees_which_tokens() -> None:
 def test_a_renewer_without_a_name_hides_no_token() -> None:
     """Kafka accepts one, too; nobody has that name."""
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         alice = await log_in(environment, "alice")
         token = await create(alice, renewers=("", "bob"))
         (shown,) = (await describe(alice)).tokens
@@ -267,34 +267,34 @@ def test_a_renewer_without_a_name_hides_no_token() -> None:
 def test_a_session_of_a_token_is_renewed_with_its_owners_password() -> None:
     """As in Kafka, where a principal is a type and a name."""
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await alter(client, upsertion("alice", "secret"))
         token = await create(await log_in(environment, "alice"))
         _, holder = await environment.network.connect(Client, host="n1", port=9094)
         assert isinstance(holder, Client)
         password = b2a_base64(token.hmac, newline=False).decode()
         assert await log_in_again(holder, token.token_id, password, is_token=True) == 0
-        assert Principal("User", "alice", is_token=True) in principals(house)
+        assert Principal("User", "alice", is_token=True) in principals(harness)
         assert await log_in_again(holder, "alice", "secret") == 0
-        assert Principal("User", "alice", is_token=True) not in principals(house)
+        assert Principal("User", "alice", is_token=True) not in principals(harness)
 
     in_node(scenario)
 
 
 def test_what_has_expired_is_removed_from_the_metadata() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         alice = await log_in(environment, "alice")
         await create(alice, max_lifetime_ms=1000)
         kept = await create(alice)
         await asyncio.sleep(7)
-        assert house.node is not None
-        assert list(house.node.broker.image.delegation_tokens.by_id) == [kept.token_id]
+        assert harness.node is not None
+        assert list(harness.node.broker.image.delegation_tokens.by_id) == [kept.token_id]
 
     in_node(scenario)
 
 
 def test_without_a_key_there_are_no_tokens() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         alice = await log_in(environment, "alice")
         off = DelegationTokenAuthDisabled.code
         assert (await create(alice)).error_code == off

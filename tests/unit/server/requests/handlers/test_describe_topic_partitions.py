@@ -18,7 +18,7 @@ from millbeck.security.authorizer import SUPPORTED_OPERATIONS, Operation, Resour
 from millbeck.server.requests.handlers.describe_topic_partitions import error_reply
 from millbeck.wire.messages.metadata import Cursor, DescribeTopicPartitionsRequest, DescribeTopicPartitionsTopic
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import create, deny, in_house
+from tests.unit.server.harness.client_requests import create, deny, run_scenario
 
 
 def asking(*names: str, limit: int = 2000, cursor: Cursor | None = None) -> DescribeTopicPartitionsRequest:
@@ -33,7 +33,7 @@ def shown(response: Any) -> list[tuple[str, int, list[int]]]:
 
 
 def test_named_topics_come_sorted_with_everything_about_them() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, "b", partitions=2)
         topic_id = await create(client, "a")
         response = await client.ask(asking("b", "a", "b"), 0)
@@ -51,12 +51,12 @@ def test_named_topics_come_sorted_with_everything_about_them() -> None:
         )
         assert (partition.eligible_leader_replicas, partition.offline_replicas) == ([], [])
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 6, 7, 100])
 def test_pages_of_any_size_show_every_partition_once(limit: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         for name, count in (("a", 3), ("b", 1), ("c", 2)):
             await create(client, name, partitions=count)
         seen: list[tuple[str, int]] = []
@@ -71,11 +71,11 @@ def test_pages_of_any_size_show_every_partition_once(limit: int) -> None:
                 break
         assert seen == [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("c", 0), ("c", 1)]
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_the_brokers_limit_and_a_limit_of_nothing() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, "a", partitions=5)
         response = await client.ask(asking(), 0)
         assert shown(response) == [("a", 0, [0, 1])]
@@ -83,11 +83,11 @@ def test_the_brokers_limit_and_a_limit_of_nothing() -> None:
         for limit in (0, -3):
             assert shown(await client.ask(asking(limit=limit), 0)) == [("a", 0, [0])]
 
-    in_house(scenario, max_request_partition_size_limit="2")
+    run_scenario(scenario, max_request_partition_size_limit="2")
 
 
 def test_a_cursor_may_point_at_what_is_gone() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, "a")
         await create(client, "c", partitions=3)
         assert shown(await client.ask(asking(cursor=Cursor("b", 5)), 0)) == [("c", 0, [0, 1, 2])]
@@ -96,29 +96,29 @@ def test_a_cursor_may_point_at_what_is_gone() -> None:
         (refused,) = (await client.ask(asking("a", cursor=Cursor("a", -1)), 0)).topics
         assert refused.error_code == InvalidRequest.code
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_missing_and_impossible_names_are_told_apart() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         response = await client.ask(asking("nowhere", "../x"), 0)
         assert shown(response) == [("../x", InvalidTopic.code, []), ("nowhere", UnknownTopicOrPartition.code, [])]
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_what_may_not_be_described_is_left_out_of_all_and_refused_by_name() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         for name in ("a", "b"):
             await create(client, name)
-        deny(house, Operation.DESCRIBE, names=("a", "nowhere"))
+        deny(harness, Operation.DESCRIBE, names=("a", "nowhere"))
         assert shown(await client.ask(asking(), 0)) == [("b", 0, [0])]
         refused = TopicAuthorizationFailed.code
         response = await client.ask(asking("a", "b", "nowhere"), 0)
         assert shown(response) == [("a", refused, []), ("b", 0, [0]), ("nowhere", refused, [])]
         assert response.topics[0].topic_id == bytes(16)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_an_error_for_the_whole_is_said_for_every_topic() -> None:

@@ -24,7 +24,7 @@ from millbeck.wire.messages.groups import ListGroupsRequest
 from millbeck.wire.messages.nodes import EnvelopeRequest
 from millbeck.wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import Denies, in_house
+from tests.unit.server.harness.client_requests import Denies, run_scenario
 
 TWO: dict[str, str] = {"listeners": "PLAINTEXT://:9092,CTL://:9093", "controller_listener_names": "CTL"}
 
@@ -48,7 +48,7 @@ async def at_controller(environment: Environment) -> Client:
 
 
 def test_the_answer_inside_has_the_clients_correlation_id() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         controller = await at_controller(environment)
         answer = await controller.ask(EnvelopeRequest(**GOOD), 0)
         assert answer.error_code == 0
@@ -58,12 +58,12 @@ def test_the_answer_inside_has_the_clients_correlation_id() -> None:
         assert end == len(answer.response_data)
         assert [(each.name, each.error_code) for each in response.topics] == [("t", 0)]
 
-    in_house(scenario, **TWO)
+    run_scenario(scenario, **TWO)
 
 
 def test_principal_and_address_are_the_clients() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
         seen: list[tuple[Principal, str]] = []
 
         class Sees(Denies):
@@ -71,7 +71,7 @@ def test_principal_and_address_are_the_clients() -> None:
                 seen.append((principal, host))
                 return super().authorize(principal, host, *question)
 
-        house.node.broker.authorizer = Sees(lambda *_: False)
+        harness.node.broker.authorizer = Sees(lambda *_: False)
         controller = await at_controller(environment)
         named = encode_principal(Principal("User", "alice", True))
         address = bytes(15) + b"\x05"
@@ -79,7 +79,7 @@ def test_principal_and_address_are_the_clients() -> None:
         assert seen[0][0] == ANONYMOUS
         assert set(seen[1:]) == {(Principal("User", "alice", True), "::5")}
 
-    in_house(scenario, **TWO)
+    run_scenario(scenario, **TWO)
 
 
 ENVELOPE = inside(EnvelopeRequest(**GOOD), 58, 0)
@@ -99,37 +99,37 @@ BAD: dict[str, tuple[dict[str, Any], type[ApiError]]] = {
 
 @pytest.mark.parametrize(("changes", "error"), BAD.values(), ids=BAD.keys())
 def test_what_does_not_belong_in_an_envelope_is_refused(changes: dict[str, Any], error: type[ApiError]) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
         controller = await at_controller(environment)
         answer = await controller.ask(EnvelopeRequest(**GOOD | changes), 0)
         assert (answer.error_code, answer.response_data) == (error.code, None)
-        assert house.node.broker.image.topics.named("t") is None
+        assert harness.node.broker.image.topics.named("t") is None
 
-    in_house(scenario, **TWO)
+    run_scenario(scenario, **TWO)
 
 
 def test_only_nodes_send_envelopes() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        house.node.broker.authorizer = Denies(lambda operation, *_: operation is Operation.CLUSTER_ACTION)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        harness.node.broker.authorizer = Denies(lambda operation, *_: operation is Operation.CLUSTER_ACTION)
         controller = await at_controller(environment)
         answer = await controller.ask(EnvelopeRequest(**GOOD), 0)
         assert answer.error_code == ClusterAuthorizationFailed.code
 
-    in_house(scenario, **TWO)
+    run_scenario(scenario, **TWO)
 
 
 def test_a_controller_that_is_not_active_says_so_outside() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
 
         async def elsewhere(_: Any, **origin: Any) -> Any:
             raise NotController
 
-        house.node.broker.quorum.submit = elsewhere  # type: ignore[method-assign,assignment]
+        harness.node.broker.quorum.submit = elsewhere  # type: ignore[method-assign,assignment]
         controller = await at_controller(environment)
         answer = await controller.ask(EnvelopeRequest(**GOOD), 0)
         assert (answer.error_code, answer.response_data) == (NotController.code, None)
 
-    in_house(scenario, **TWO)
+    run_scenario(scenario, **TWO)

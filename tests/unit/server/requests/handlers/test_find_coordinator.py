@@ -27,7 +27,7 @@ from tests.unit.server.harness.client_requests import find_coordinator
 
 @pytest.mark.parametrize("version", range(7))
 def test_every_version_finds_the_node_and_makes_the_topic(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         request = FindCoordinatorRequest()
         if version >= 4:
             request.coordinator_keys = ["g", "h"]
@@ -53,7 +53,7 @@ def test_every_version_finds_the_node_and_makes_the_topic(version: int) -> None:
 
 @pytest.mark.parametrize(("key_type", "refusal"), [(2, InvalidRequest), (9, InvalidRequest)])
 def test_other_types_of_keys_are_refused(key_type: int, refusal: type[ApiError]) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         response = await client.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["k"]), 6)
         one = response.coordinators[0]
         assert (one.error_code, one.node_id) == (refusal.code, -1)
@@ -69,14 +69,14 @@ def test_transactional_ids_have_a_coordinator() -> None:
         def authorize(self, principal: Any, host: str, operation: Any, resource_type: Any, resource_name: str) -> bool:
             return resource_type is not ResourceType.TRANSACTIONAL_ID or resource_name == "mine"
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        house.node.broker.authorizer = OnlyOne()
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        harness.node.broker.authorizer = OnlyOne()
         await find_coordinator(client, "mine", key_type=1)
         response = await client.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=["mine", "yours"]), 4)
         refused = TransactionalIdAuthorizationFailed.code
         assert [one.error_code for one in response.coordinators] == [0, refused]
-        topic = house.node.broker.image.topics.named("__transaction_state")
+        topic = harness.node.broker.image.topics.named("__transaction_state")
         assert topic is not None
         assert len(topic.partitions) == 50
 
@@ -87,12 +87,12 @@ SHARE_KEY = f"my:group:{uuid_text(bytes(range(16)))}:3"
 
 
 def test_the_state_of_a_share_partition_has_a_coordinator() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await find_coordinator(client, SHARE_KEY, key_type=2)
         keys = [SHARE_KEY, "g", "g:t:1", f"{SHARE_KEY}x", SHARE_KEY.replace("my:group", "")]
         response = await client.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=keys), 6)
         assert [one.error_code for one in response.coordinators] == [0] + [InvalidRequest.code] * 4
-        assert response.coordinators[0].node_id == house.node.broker.node_id  # type: ignore[union-attr]
+        assert response.coordinators[0].node_id == harness.node.broker.node_id  # type: ignore[union-attr]
         asked = MetadataRequest(topics=[MetadataRequestTopic(name="__share_group_state")])
         (topic,) = (await client.ask(asked, 9)).topics
         assert (topic.is_internal, len(topic.partitions)) == (True, 50)
@@ -107,13 +107,13 @@ def test_only_brokers_ask_about_share_keys_and_others_make_no_topic() -> None:
         def authorize(self, principal: Any, host: str, operation: Any, resource_type: Any, resource_name: str) -> bool:
             return resource_type is not ResourceType.CLUSTER
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        house.node.broker.authorizer = NoBroker()
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        harness.node.broker.authorizer = NoBroker()
         response = await client.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=[SHARE_KEY]), 6)
         assert response.coordinators[0].error_code == ClusterAuthorizationFailed.code
         await asyncio.sleep(0.5)
-        assert house.node.broker.image.topics.named("__share_group_state") is None
+        assert harness.node.broker.image.topics.named("__share_group_state") is None
 
     BrokerHarness(share_coordinator_state_topic_replication_factor="1").run(scenario)
 
@@ -123,9 +123,9 @@ def test_each_key_is_authorised_by_itself() -> None:
         def authorize(self, principal: Any, host: str, operation: Any, resource_type: Any, resource_name: str) -> bool:
             return resource_type is not ResourceType.GROUP or resource_name == "mine"
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        house.node.broker.authorizer = OnlyOne()
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        harness.node.broker.authorizer = OnlyOne()
         await find_coordinator(client, "mine")
         response = await client.ask(FindCoordinatorRequest(coordinator_keys=["mine", "yours"]), 4)
         assert [one.error_code for one in response.coordinators] == [0, GroupAuthorizationFailed.code]
@@ -134,10 +134,10 @@ def test_each_key_is_authorised_by_itself() -> None:
 
 
 def test_groups_are_spread_over_the_partitions_there_are() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await find_coordinator(client)
-        assert house.node is not None
-        groups = house.node.broker.groups
+        assert harness.node is not None
+        groups = harness.node.broker.groups
         assert groups.partition_count == 3
         assert [groups.partition_for(f"g{index}") for index in range(9)] == [
             partition_for(f"g{index}", 3) for index in range(9)

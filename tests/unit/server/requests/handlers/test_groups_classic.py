@@ -52,7 +52,7 @@ async def join(client: Client, version: int = 9) -> Any:
 
 @pytest.mark.parametrize(("version", "name"), [(6, ""), (7, None)])
 def test_no_protocol_is_null_only_from_version_7(version: int, name: str | None) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         early = await client.ask(join_request(), version)
         assert (early.error_code, early.protocol_name) == (errors.NotCoordinator.code, name), "there is no shard yet"
         await find(client)
@@ -83,7 +83,7 @@ async def stable(client: Client) -> Any:
 
 @pytest.mark.parametrize("version", range(10))
 def test_every_version_of_join_and_sync(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await find(client)
         joined = await join(client, version)
         assert joined.generation_id == 1
@@ -102,7 +102,7 @@ def test_every_version_of_join_and_sync(version: int) -> None:
 
 @pytest.mark.parametrize("version", range(6))
 def test_every_version_of_leave(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         joined = await stable(client)
         request = LeaveGroupRequest(group_id="g")
         if version >= 3:
@@ -124,9 +124,9 @@ def test_every_version_of_leave(version: int) -> None:
 
 
 def test_a_rebalance_holds_its_members_and_nobody_else() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         first = await stable(client)
-        other = await house.connect(environment)
+        other = await harness.connect(environment)
         given = await other.ask(join_request(), 9)
         waiting = other.send(join_request(given.member_id), 9)
         behind = other.send(ListGroupsRequest(), 5)
@@ -146,7 +146,7 @@ def test_a_rebalance_holds_its_members_and_nobody_else() -> None:
 
 
 def test_sessions_end_on_the_loop_s_own_timers() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await stable(client)
         await asyncio.sleep(9.5)
         assert (await described(client)).group_state == "Stable"
@@ -162,7 +162,7 @@ async def described(client: Client, group: str = "g", version: int = 6, **detail
 
 @pytest.mark.parametrize("version", range(7))
 def test_every_version_of_describe(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         joined = await stable(client)
         group = await described(client, version=version)
         assert (group.error_code, group.group_state, group.protocol_type) == (0, "Stable", "consumer")
@@ -182,7 +182,7 @@ def test_every_version_of_describe(version: int) -> None:
 
 @pytest.mark.parametrize("version", range(6))
 def test_every_version_of_list(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         assert (await client.ask(ListGroupsRequest(), version)).groups == []
         await stable(client)
         listed = (await client.ask(ListGroupsRequest(), version)).groups
@@ -198,7 +198,7 @@ def test_every_version_of_list(version: int) -> None:
 
 @pytest.mark.parametrize("version", range(3))
 def test_every_version_of_delete(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         joined = await stable(client)
         request = DeleteGroupsRequest(["g", "missing", "also missing", "g"])
         results = (await client.ask(request, version)).results
@@ -216,11 +216,11 @@ def test_every_version_of_delete(version: int) -> None:
 
 
 def test_a_group_survives_a_crash() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         joined = await stable(client)
-        house.machine.crash()
-        await house.start()
-        again = await house.connect(environment)
+        harness.machine.crash()
+        await harness.start()
+        again = await harness.connect(environment)
         assert (await again.ask(HeartbeatRequest("g", 1, joined.member_id), 4)).error_code == 0
         synced = await again.ask(sync_request(joined), 5)
         assert (synced.error_code, synced.assignment) == (0, b"work")
@@ -229,7 +229,7 @@ def test_a_group_survives_a_crash() -> None:
 
 
 def test_before_the_topic_is_there_nobody_coordinates() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         for request, version in ((join_request(), 9), (HeartbeatRequest("g"), 4), (LeaveGroupRequest("g"), 2)):
             assert (await client.ask(request, version)).error_code == errors.NotCoordinator.code
         assert (await described(client)).error_code == errors.NotCoordinator.code
@@ -240,7 +240,7 @@ def test_before_the_topic_is_there_nobody_coordinates() -> None:
 
 
 def test_a_sync_must_name_its_protocol_from_version_5_on() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         joined = await stable(client)
         request = SyncGroupRequest(group_id="g", generation_id=1, member_id=joined.member_id)
         assert (await client.ask(request, 5)).error_code == errors.InconsistentGroupProtocol.code
@@ -262,10 +262,10 @@ class Denying(AllowAll):
 
 
 def test_who_may_not_read_a_group_may_not_be_in_it() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         joined = await stable(client)
-        assert house.node is not None
-        house.node.broker.authorizer = Denying(Operation.READ)
+        assert harness.node is not None
+        harness.node.broker.authorizer = Denying(Operation.READ)
         for request, version in (
             (join_request(), 9),
             (sync_request(joined), 5),
@@ -278,10 +278,10 @@ def test_who_may_not_read_a_group_may_not_be_in_it() -> None:
 
 
 def test_who_may_not_describe_or_delete_a_group_does_not_see_it() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await stable(client)
-        assert house.node is not None
-        house.node.broker.authorizer = Denying(Operation.DESCRIBE, Operation.DELETE)
+        assert harness.node is not None
+        harness.node.broker.authorizer = Denying(Operation.DESCRIBE, Operation.DELETE)
         assert (await described(client)).error_code == errors.GroupAuthorizationFailed.code
         assert (await client.ask(ListGroupsRequest(), 5)).groups == []
         deleted = (await client.ask(DeleteGroupsRequest(["g", "h"]), 2)).results
@@ -291,7 +291,7 @@ def test_who_may_not_describe_or_delete_a_group_does_not_see_it() -> None:
 
 
 def test_a_group_that_is_named_often_is_described_once() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await find(client)
         answer = await client.ask(DescribeGroupsRequest(["a", "b"] * 500), 5)
         assert [group.group_id for group in answer.groups] == ["a", "b"]

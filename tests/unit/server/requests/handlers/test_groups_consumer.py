@@ -46,7 +46,7 @@ def partitions(response: Any) -> list[int]:
 
 
 def test_a_member_joins_grows_with_its_topic_and_is_described() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         joined = await client.ask(beat(), 1)
         assert (joined.error_code, joined.member_epoch, partitions(joined)) == (0, 1, [0, 1])
@@ -65,7 +65,7 @@ def test_a_member_joins_grows_with_its_topic_and_is_described() -> None:
 
 
 def test_version_0_describes_a_group_with_members() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         await client.ask(beat(), 1)
         (newest,) = (await client.ask(ConsumerGroupDescribeRequest(["g"]), 1)).groups
@@ -78,7 +78,7 @@ def test_version_0_describes_a_group_with_members() -> None:
 
 
 def test_an_expression_is_resolved_off_the_loop_and_follows_new_topics() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client, "one-1", "two-1")
         joined = await client.ask(beat(subscribed_topic_regex="one-.*"), 1)
         assert (joined.error_code, partitions(joined)) == (0, [])
@@ -98,7 +98,7 @@ def test_an_expression_is_resolved_off_the_loop_and_follows_new_topics() -> None
 
 
 def test_settings_of_one_group_take_effect_at_once() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         assert (await client.ask(beat(), 1)).heartbeat_interval_ms == 5000
         change = IncrementalAlterableConfig("consumer.heartbeat.interval.ms", 0, "6000")
@@ -109,7 +109,7 @@ def test_settings_of_one_group_take_effect_at_once() -> None:
 
 
 def test_level_0_knows_no_consumer_groups() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         update = FeatureUpdateKey("group.version", 0, False, 2)
         answer = await client.ask(UpdateFeaturesRequest(feature_updates=[update]), 1)
@@ -147,10 +147,10 @@ DENIED = {
 
 @pytest.mark.parametrize(("operation", "resource", "request_made", "error"), DENIED.values(), ids=DENIED.keys())
 def test_not_without_permission(operation: Any, resource: Any, request_made: Any, error: Any) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
-        assert house.node is not None
-        house.node.broker.authorizer = Without(operation, resource)
+        assert harness.node is not None
+        harness.node.broker.authorizer = Without(operation, resource)
         answer = await client.ask(request_made, 1)
         found = answer.groups[0] if hasattr(answer, "groups") else answer
         assert found.error_code == error.code

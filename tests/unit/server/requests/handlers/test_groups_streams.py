@@ -35,7 +35,7 @@ SETTINGS = {"group_streams_initial_rebalance_delay_ms": "0", "group_streams_assi
 CHANGELOG = "g-counts-changelog"
 
 
-def house_of(**settings: str) -> BrokerHarness:
+def harness_of(**settings: str) -> BrokerHarness:
     return BrokerHarness(1, **(SETTINGS | settings))
 
 
@@ -62,14 +62,14 @@ def told(response: Any) -> list[tuple[int, str]]:
 
 
 def test_a_member_joins_its_topics_are_created_and_it_is_described() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         joined = await client.ask(beat(), 0)
         assert (joined.error_code, joined.member_epoch, joined.active_tasks) == (0, 2, [])
         assert told(joined) == [(StatusCode.MISSING_INTERNAL_TOPICS, f"Internal topics are missing: {CHANGELOG}")]
         await asyncio.sleep(1)
-        assert house.node is not None
-        made = house.node.broker.image.topics.named(CHANGELOG)
+        assert harness.node is not None
+        made = harness.node.broker.image.topics.named(CHANGELOG)
         assert made is not None
         assert len(made.partitions) == 2
         grown = await client.ask(beat(epoch=2), 0)
@@ -84,11 +84,11 @@ def test_a_member_joins_its_topics_are_created_and_it_is_described() -> None:
         left = await client.ask(StreamsGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=-1), 0)
         assert (left.error_code, left.member_epoch) == (0, -1)
 
-    house_of().run(scenario)
+    harness_of().run(scenario)
 
 
 def test_settings_of_one_group_take_effect_at_once_and_keep_the_brokers_limits() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client, "t", CHANGELOG)
         assert (await client.ask(beat(), 0)).heartbeat_interval_ms == 5000
         changes = [
@@ -101,16 +101,16 @@ def test_settings_of_one_group_take_effect_at_once_and_keep_the_brokers_limits()
         )
         assert answer.responses[0].error_code == 0
         assert (await client.ask(beat(epoch=2), 0)).heartbeat_interval_ms == 6000
-        assert house.node is not None
-        settings = house.node.broker.groups.cluster.streams_settings_of("g")
+        assert harness.node is not None
+        settings = harness.node.broker.groups.cluster.streams_settings_of("g")
         assert settings == (45_000, 6000, 0, 77, 2)
-        assert house.node.broker.groups.cluster.streams_settings_of("h") == (45_000, 5000, 0, 0, 0)
+        assert harness.node.broker.groups.cluster.streams_settings_of("h") == (45_000, 5000, 0, 0, 0)
 
-    house_of().run(scenario)
+    harness_of().run(scenario)
 
 
 def test_level_0_knows_no_streams_groups() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         update = FeatureUpdateKey("streams.version", 0, False, 2)
         answer = await client.ask(UpdateFeaturesRequest(feature_updates=[update]), 1)
@@ -119,15 +119,15 @@ def test_level_0_knows_no_streams_groups() -> None:
         described = await client.ask(StreamsGroupDescribeRequest(["g"]), 0)
         assert described.groups[0].error_code == errors.UnsupportedVersion.code
 
-    house_of().run(scenario)
+    harness_of().run(scenario)
 
 
 def test_a_broker_may_be_told_to_have_no_streams_groups() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         assert (await client.ask(beat(), 0)).error_code == errors.UnsupportedVersion.code
 
-    house_of(group_coordinator_rebalance_protocols="classic,consumer").run(scenario)
+    harness_of(group_coordinator_rebalance_protocols="classic,consumer").run(scenario)
 
 
 WRONG_TOPICS = {
@@ -139,17 +139,17 @@ WRONG_TOPICS = {
 
 @pytest.mark.parametrize("topology", WRONG_TOPICS.values(), ids=WRONG_TOPICS)
 def test_topics_that_cannot_be_in_a_topology_are_refused(topology: Topology) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         answer = await client.ask(beat(topology=topology), 0)
         assert answer.error_code == errors.StreamsInvalidTopology.code
         assert answer.error_message
 
-    house_of().run(scenario)
+    harness_of().run(scenario)
 
 
 def test_a_failed_creation_is_told_and_not_repeated_at_once() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         wrong = counting(info=TopicInfo(CHANGELOG, 0, 0, [KeyValue("cleanup.policy", "none")]))
         first = await client.ask(beat(topology=wrong), 0)
@@ -158,7 +158,7 @@ def test_a_failed_creation_is_told_and_not_repeated_at_once() -> None:
         text = told(await client.ask(beat(epoch=2), 0))[0][1]
         assert f"Creation failed: {CHANGELOG} (INVALID_CONFIG" in text
 
-    house_of().run(scenario)
+    harness_of().run(scenario)
 
 
 class Without(AllowAll):
@@ -193,32 +193,32 @@ DENIED = {
 
 @pytest.mark.parametrize(("operation", "resource", "request_made", "error"), DENIED.values(), ids=DENIED)
 def test_not_without_permission(operation: Any, resource: Any, request_made: Any, error: Any) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         await client.ask(beat("n"), 0)
-        assert house.node is not None
-        house.node.broker.authorizer = Without((operation, resource))
+        assert harness.node is not None
+        harness.node.broker.authorizer = Without((operation, resource))
         answer = await client.ask(request_made, 0)
         found = answer.groups[0] if hasattr(answer, "groups") else answer
         assert found.error_code == error.code
         assert not getattr(found, "members", [])
 
-    house_of().run(scenario)
+    harness_of().run(scenario)
 
 
 @pytest.mark.parametrize("denied", [(ResourceType.CLUSTER, ResourceType.TOPIC), (ResourceType.CLUSTER,)])
 def test_internal_topics_are_created_for_those_who_may(denied: tuple[ResourceType, ...]) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
-        assert house.node is not None
-        house.node.broker.authorizer = Without(*((Operation.CREATE, each) for each in denied))
+        assert harness.node is not None
+        harness.node.broker.authorizer = Without(*((Operation.CREATE, each) for each in denied))
         text = told(await client.ask(beat(), 0))[0][1]
         is_refused = ResourceType.TOPIC in denied
         assert text.endswith(f"; Unauthorized to CREATE on topics {CHANGELOG}.") == is_refused
         await asyncio.sleep(1)
-        assert (house.node.broker.image.topics.named(CHANGELOG) is None) == is_refused
+        assert (harness.node.broker.image.topics.named(CHANGELOG) is None) == is_refused
 
-    house_of().run(scenario)
+    harness_of().run(scenario)
 
 
 def test_long_lists_are_cut() -> None:

@@ -36,10 +36,10 @@ from tests.unit.server.harness.client_requests import (
     create,
     deny,
     end_of_transaction,
-    in_house,
     in_transaction,
     partition_of,
     produce,
+    run_scenario,
 )
 
 
@@ -66,9 +66,9 @@ async def three(client: Client) -> None:
 
 @pytest.mark.parametrize("version", range(1, 12))
 def test_every_version_knows_its_special_timestamps_and_no_others(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await three(client)
-        partition_of(house).log.delete_records(1)
+        partition_of(harness).log.delete_records(1)
         known = {-1: (0, -1, 4), -2: (0, -1, 1), -3: (0, 5000, 1), -4: (0, -1, 1), -5: (0, -1, -1), -6: (0, -1, -1)}
         since = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11, -7: 99, -(2**63): 99}
         for timestamp, first_version in since.items():
@@ -76,11 +76,11 @@ def test_every_version_knows_its_special_timestamps_and_no_others(version: int) 
             assert await offset_at(client, timestamp, version) == expected, timestamp
         assert await offset_at(client, 2000, version) == (0, 5000, 1)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_time_finds_the_first_record_that_is_not_older() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await three(client)
         for timestamp, expected in (
             (0, (0, 1000, 0)),
@@ -91,16 +91,16 @@ def test_a_time_finds_the_first_record_that_is_not_older() -> None:
             (2**62, (0, -1, -1)),
         ):
             assert await offset_at(client, timestamp) == expected
-        partition_of(house).log.delete_records(2)
+        partition_of(harness).log.delete_records(2)
         assert await offset_at(client, 0) == (0, 5000, 2)
-        partition_of(house).log.delete_records(4)
+        partition_of(harness).log.delete_records(4)
         assert await offset_at(client, 0) == (0, -1, -1)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_an_empty_log_has_ends_but_no_times() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         assert [await offset_at(client, timestamp) for timestamp in (-1, -2, -3, 0)] == [
             (0, -1, 0),
@@ -109,14 +109,14 @@ def test_an_empty_log_has_ends_but_no_times() -> None:
             (0, -1, -1),
         ]
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_leader_epochs_are_told_and_fence_from_version_four_on() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"a", timestamp=1000)
-        partition_of(house).lead(4, 1)
+        partition_of(harness).lead(4, 1)
         await produce(client, b"b", timestamp=2000)
 
         async def epoch_at(timestamp: int, version: int) -> int:
@@ -129,14 +129,14 @@ def test_leader_epochs_are_told_and_fence_from_version_four_on() -> None:
         assert (await offset_at(client, -1, epoch=5))[0] == UnknownLeaderEpoch.code
         assert (await offset_at(client, -1, epoch=4))[0] == 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_reader_of_committed_records_sees_no_further_than_the_last_stable_offset() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"plain", timestamp=1000)
-        partition = partition_of(house)
+        partition = partition_of(harness)
         append_straight(partition, in_transaction(b"open", producer_id=7))
         assert await offset_at(client, -1) == (0, -1, 2)
         assert await offset_at(client, -1, committed=True) == (0, -1, 1)
@@ -148,11 +148,11 @@ def test_a_reader_of_committed_records_sees_no_further_than_the_last_stable_offs
         assert await offset_at(client, -1, committed=True) == (0, -1, 3)
         assert await offset_at(client, -3, committed=True) == (0, NOW_MS, 1)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_what_is_wrong_with_one_partition_stays_with_it() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         request = ListOffsetsRequest(
             replica_id=-1,
@@ -174,23 +174,23 @@ def test_what_is_wrong_with_one_partition_stays_with_it() -> None:
             ("t", 9, UnknownTopicOrPartition.code),
             ("nowhere", 0, UnknownTopicOrPartition.code),
         ]
-        partition_of(house).log.mark_offline("a test")
+        partition_of(harness).log.mark_offline("a test")
         assert (await offset_at(client, -1))[0] == KafkaStorageError.code
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_topic_that_may_not_be_described_is_refused_whatever_is_asked() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        deny(house, Operation.DESCRIBE)
+        deny(harness, Operation.DESCRIBE)
         for timestamp in (-1, -9, 0):
             for topic in ("t", "nowhere"):
                 assert await offset_at(client, timestamp, topic=topic) == (TopicAuthorizationFailed.code, -1, -1)
         response = await client.ask(asking(-1, -1), 7)
         assert {each.error_code for each in response.topics[0].partitions} == {TopicAuthorizationFailed.code}
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_an_error_for_the_whole_is_said_for_every_partition() -> None:
@@ -204,7 +204,7 @@ def test_an_error_for_the_whole_is_said_for_every_partition() -> None:
 def test_a_search_of_many_partitions_gives_way_to_the_loop(
     timestamp: int, gives_way: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=20)
         for index in range(20):
             await produce(client, b"x", index=index)
@@ -224,7 +224,7 @@ def test_a_search_of_many_partitions_gives_way_to_the_loop(
         assert [(one.error_code, one.offset) for one in answer.partitions] == [(0, int(timestamp == -1))] * 20
         assert (given.count(0) >= 20) == gives_way
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("timestamp", [2000, -3])
@@ -233,16 +233,16 @@ def test_what_is_not_in_memory_is_brought_in_by_a_thread(timestamp: int, monkeyp
     read_on_loop: list[str] = []
     read = SimFile.read
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, internal_segment_bytes="200", index_interval_bytes="0")
         for number in range(9):
             await produce(client, b"x" * 30, timestamp=1000 + 400 * number)
         await asyncio.sleep(70)
-        log = partition_of(house).log
+        log = partition_of(harness).log
         for segment in log.segments[:-1]:
             segment.drop_indexes()
             segment.max_timestamp = None
-        threads: Any = house.machine.run.environment.threads  # type: ignore[union-attr]
+        threads: Any = harness.machine.run.environment.threads  # type: ignore[union-attr]
 
         def read_anywhere(file: SimFile, size: int, position: int) -> bytes:
             if not threads.meter.is_in_job:
@@ -261,24 +261,24 @@ def test_what_is_not_in_memory_is_brought_in_by_a_thread(timestamp: int, monkeyp
         assert warm
         assert read_on_loop == []
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_what_a_thread_cannot_read_is_a_storage_error() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await three(client)
-        house.machine.disk.faults.cold_read = 1.0
-        house.machine.disk.fail_next(DiskCall.READ, path_part=".log")
+        harness.machine.disk.faults.cold_read = 1.0
+        harness.machine.disk.fail_next(DiskCall.READ, path_part=".log")
         assert (await offset_at(client, 2000))[0] == KafkaStorageError.code
         assert await offset_at(client, 2000) == (0, 5000, 1)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_only_the_leader_answers_and_a_new_one_not_before_it_knows() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await three(client)
-        partition = partition_of(house)
+        partition = partition_of(harness)
         partition.follow(2, 3, 3)
         assert (await offset_at(client, -1))[0] == NotLeaderOrFollower.code
         assert (await offset_at(client, -1, epoch=2))[0] == FencedLeaderEpoch.code
@@ -292,13 +292,13 @@ def test_only_the_leader_answers_and_a_new_one_not_before_it_knows() -> None:
         partition.advance_high_watermark()
         assert await offset_at(client, -1) == (0, -1, 4)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_followers_and_those_who_debug_are_told_the_end_of_the_log() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await three(client)
-        partition = partition_of(house)
+        partition = partition_of(harness)
         partition.high_watermark = 1
         partition.lead(4, 4, (1, 2), (1, 2))
 
@@ -310,9 +310,9 @@ def test_followers_and_those_who_debug_are_told_the_end_of_the_log() -> None:
 
         assert await asked(2) == (0, 4)
         assert await asked(-2) == (0, 4)
-        deny(house, Operation.CLUSTER_ACTION)
+        deny(harness, Operation.CLUSTER_ACTION)
         assert (await asked(2))[0] == TopicAuthorizationFailed.code
         partition.follow(2, 5, 5)
         assert await asked(-2) == (0, 4)
 
-    in_house(scenario)
+    run_scenario(scenario)

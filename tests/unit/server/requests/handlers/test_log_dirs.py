@@ -19,12 +19,12 @@ from millbeck.wire.messages.replicas import (
     DescribeLogDirsResponseWithDirtyRatio,
 )
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import create, deny, in_house, partition_of, produce
+from tests.unit.server.harness.client_requests import create, deny, partition_of, produce, run_scenario
 
 
 @pytest.mark.parametrize("version", range(1, 6))
 def test_every_version_tells_sizes(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         await produce(client, b"x" * 1000)
         response = await client.ask(DescribeLogDirsRequest(topics=None), version)
@@ -32,17 +32,17 @@ def test_every_version_tells_sizes(version: int) -> None:
         assert (response.error_code, directory.error_code, directory.log_dir) == (0, 0, "/data")
         (topic,) = directory.topics
         sizes = {each.partition_index: each.partition_size for each in topic.partitions}
-        assert sizes == {0: partition_of(house).log.size_bytes, 1: 0}
+        assert sizes == {0: partition_of(harness).log.size_bytes, 1: 0}
         assert sizes[0] > 1000
         assert all((each.offset_lag, each.is_future_key) == (0, False) for each in topic.partitions)
         assert (directory.total_bytes > directory.usable_bytes > 0) == (version >= 4)
         assert not directory.is_cordoned
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_only_what_is_asked_for_is_listed() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, "a", partitions=2)
         await create(client, "b")
         request = DescribeLogDirsRequest(topics=[DescribableLogDirTopic("a", [1]), DescribableLogDirTopic("c", [0])])
@@ -52,28 +52,28 @@ def test_only_what_is_asked_for_is_listed() -> None:
         (directory,) = (await client.ask(DescribeLogDirsRequest(topics=[]), 4)).results
         assert directory.topics == []
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_several_directories_share_the_logs_and_one_may_fail() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=4)
         response = await client.ask(DescribeLogDirsRequest(topics=None), 4)
         counts = {each.log_dir: sum(len(topic.partitions) for topic in each.topics) for each in response.results}
         assert counts == {"/one": 2, "/two": 2}
-        assert house.node is not None
-        house.node.broker.logs.directories[1].failed("a test")
+        assert harness.node is not None
+        harness.node.broker.logs.directories[1].failed("a test")
         response = await client.ask(DescribeLogDirsRequest(topics=None), 4)
         assert [(each.log_dir, each.error_code, len(each.topics)) for each in response.results] == [
             ("/one", 0, 1),
             ("/two", KafkaStorageError.code, 0),
         ]
 
-    in_house(scenario, log_dirs="/one,/two")
+    run_scenario(scenario, log_dirs="/one,/two")
 
 
 def test_a_volume_that_cannot_be_asked_is_an_error_of_its_directory(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         def refuse(*_: object) -> int:
             raise OSError(5, "no")
 
@@ -81,25 +81,25 @@ def test_a_volume_that_cannot_be_asked_is_an_error_of_its_directory(monkeypatch:
         (directory,) = (await client.ask(DescribeLogDirsRequest(topics=None), 4)).results
         assert (directory.log_dir, directory.error_code) == ("/data", KafkaStorageError.code)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_it_needs_permission_to_describe_the_cluster() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        deny(house)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        deny(harness)
         for version in (2, 3):
             response = await client.ask(DescribeLogDirsRequest(topics=None), version)
             assert response.results == []
             assert response.error_code == (ClusterAuthorizationFailed.code if version >= 3 else 0)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(("software", "is_told"), [("millbeck", True), ("apache-kafka-java", False)])
 def test_only_our_own_tools_are_told_how_dirty_a_compacted_log_is(
     software: str, is_told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, "table", cleanup_policy="compact", internal_segment_bytes="100")
         await create(client, "plain")
         for _ in range(3):
@@ -125,4 +125,4 @@ def test_only_our_own_tools_are_told_how_dirty_a_compacted_log_is(
         assert ratios == {"table": 1.0 if is_told else -1.0, "plain": -1.0}
         assert (data == codec.encoder(DescribeLogDirsResponse, 4)(plain)) is not is_told
 
-    in_house(scenario, log_cleaner_backoff_ms="1000000")
+    run_scenario(scenario, log_cleaner_backoff_ms="1000000")

@@ -19,7 +19,7 @@ from millbeck.kernel.ids import ZERO_UUID
 from millbeck.security.authorizer import OPERATIONS_NOT_ASKED, SUPPORTED_OPERATIONS, Operation, ResourceType
 from millbeck.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import create, delete, deny, in_house, partition_of
+from tests.unit.server.harness.client_requests import create, delete, deny, partition_of, run_scenario
 
 
 def about(*names: str | None, creates: bool = False, **fields: Any) -> MetadataRequest:
@@ -38,14 +38,14 @@ def codes(response: Any) -> dict[str, int]:
 
 @pytest.mark.parametrize("version", range(14))
 def test_every_version_describes_brokers_and_topics(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client, partitions=2)
-        assert house.node is not None
+        assert harness.node is not None
         request = about("t", creates=version < 4)
         response = await client.ask(request, version)
         (broker,) = response.brokers
-        assert (broker.node_id, broker.host, broker.port) == (1, house.machine.address, 9092)
-        assert response.cluster_id == (house.node.cluster_id if version >= 2 else None)
+        assert (broker.node_id, broker.host, broker.port) == (1, harness.machine.address, 9092)
+        assert response.cluster_id == (harness.node.cluster_id if version >= 2 else None)
         assert response.controller_id == (1 if version >= 1 else -1)
         (topic,) = response.topics
         assert (topic.error_code, topic.name, topic.is_internal) == (0, "t", False)
@@ -57,11 +57,11 @@ def test_every_version_describes_brokers_and_topics(version: int) -> None:
             assert each.offline_replicas == []
         assert topic.topic_authorized_operations == OPERATIONS_NOT_ASKED
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_null_is_all_and_empty_is_none_but_in_version_zero() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, "b")
         await create(client, "a")
         assert list(codes(await client.ask(MetadataRequest(topics=[]), 0))) == ["a", "b"]
@@ -69,12 +69,12 @@ def test_null_is_all_and_empty_is_none_but_in_version_zero() -> None:
             assert list(codes(await client.ask(MetadataRequest(topics=None), version))) == ["a", "b"]
             assert codes(await client.ask(MetadataRequest(topics=[]), version)) == {}
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("version", [0, 3, 9, 12])
 def test_a_missing_topic_is_unknown_and_created_in_the_background(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         request = about("new", "__consumer_offsets", creates=True)
         asked = [client.send(request, version) for _ in range(3)]
         for answer in asked:
@@ -90,57 +90,57 @@ def test_a_missing_topic_is_unknown_and_created_in_the_background(version: int) 
             (0, 3, version > 0),
         ]
 
-    in_house(scenario, num_partitions="5")
+    run_scenario(scenario, num_partitions="5")
 
 
 def test_a_client_that_creates_nothing_does_not_keep_another_from_it() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await client.ask(about("new"), 9)
         await client.ask(about("new", creates=True), 9)
         await asyncio.sleep(0.5)
         assert codes(await client.ask(about("new"), 9)) == {"new": 0}
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_nothing_is_made_against_the_will_of_the_client_or_the_broker() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         assert codes(await client.ask(about("new"), 9)) == {"new": UnknownTopicOrPartition.code}
         assert codes(await client.ask(MetadataRequest(topics=None), 9)) == {}
 
-    in_house(scenario)
+    run_scenario(scenario)
 
-    async def refused(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def refused(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         for version in (0, 3, 9):
             response = await client.ask(about("new", creates=True), version)
             assert codes(response) == {"new": UnknownTopicOrPartition.code}
 
-    in_house(refused, auto_create_topics_enable="false")
+    run_scenario(refused, auto_create_topics_enable="false")
 
 
 @pytest.mark.parametrize("creates", [True, False])
 def test_names_that_cannot_be_are_refused_and_do_not_harm_the_others(creates: bool) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, "fine")
         bad = ["", ".", "..", "../x", "a b", "x" * 250, "ü"]
         response = await client.ask(about(*bad, "fine", creates=creates), 9)
         assert codes(response) == dict.fromkeys(bad, InvalidTopic.code) | {"fine": 0}
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_name_that_collides_is_not_made() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, "a.b")
         for _ in range(2):
             assert codes(await client.ask(about("a_b", creates=True), 9)) == {"a_b": UnknownTopicOrPartition.code}
             await asyncio.sleep(0.5)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_ids_are_looked_up_from_version_twelve_on() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         for version in (12, 13):
             known, unknown = (await client.ask(by_id(topic_id, bytes(range(16))), version)).topics
@@ -153,11 +153,11 @@ def test_ids_are_looked_up_from_version_twelve_on() -> None:
         (neither,) = (await client.ask(about(None), 12)).topics
         assert neither.error_code == InvalidTopic.code
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_what_is_kept_is_forgotten_when_a_topic_goes() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         first = await create(client)
         for _ in range(2):
             assert (await client.ask(about("t"), 12)).topics[0].topic_id == first
@@ -166,50 +166,50 @@ def test_what_is_kept_is_forgotten_when_a_topic_goes() -> None:
         second = await create(client)
         assert (await client.ask(about("t"), 12)).topics[0].topic_id == second != first
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_what_is_kept_does_not_depend_on_who_asks_or_how() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for version in (9, 8, 12, 1):
             for fields in ({}, {"include_topic_authorized_operations": True} if version >= 8 else {}):
                 (topic,) = (await client.ask(about("t", creates=version < 4, **fields), version)).topics
                 assert (topic.topic_authorized_operations == OPERATIONS_NOT_ASKED) == (not fields)
-        assert house.node is not None
-        assert house.node.broker.metadata_replies.size_bytes > 0
+        assert harness.node is not None
+        assert harness.node.broker.metadata_replies.size_bytes > 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_log_that_is_offline_makes_an_offline_replica() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         (topic,) = (await client.ask(about("t"), 9)).topics
         assert topic.partitions[0].offline_replicas == []
-        partition_of(house).log.mark_offline("a test")
+        partition_of(harness).log.mark_offline("a test")
         (topic,) = (await client.ask(about("t"), 9)).topics
         assert topic.partitions[0].offline_replicas == [1]
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_clients_are_told_what_is_advertised_or_else_what_they_dialled() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         (broker,) = (await client.ask(MetadataRequest(topics=[]), 9)).brokers
         assert (broker.host, broker.port, broker.rack) == ("broker.example", 1234, "r1")
 
-    in_house(scenario, advertised_listeners="PLAINTEXT://broker.example:1234", broker_rack="r1")
+    run_scenario(scenario, advertised_listeners="PLAINTEXT://broker.example:1234", broker_rack="r1")
 
 
 # Who may.
 
 
 def test_topics_that_may_not_be_described_are_hidden_from_all_and_refused_by_name() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client, "secret")
         await create(client, "open")
-        deny(house, Operation.DESCRIBE, names=("secret", "nowhere"))
+        deny(harness, Operation.DESCRIBE, names=("secret", "nowhere"))
         assert list(codes(await client.ask(MetadataRequest(topics=None), 9))) == ["open"]
         refused = TopicAuthorizationFailed.code
         response = await client.ask(about("secret", "nowhere", "open"), 12)
@@ -218,58 +218,58 @@ def test_topics_that_may_not_be_described_are_hidden_from_all_and_refused_by_nam
         (hidden,) = (await client.ask(by_id(topic_id), 12)).topics
         assert (hidden.error_code, hidden.name, hidden.topic_id) == (refused, None, topic_id)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_only_who_may_create_makes_topics_by_asking() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        deny(house, Operation.DESCRIBE)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        deny(harness, Operation.DESCRIBE)
         assert codes(await client.ask(about("a", creates=True), 9)) == {"a": TopicAuthorizationFailed.code}
-        deny(house, Operation.CREATE)
+        deny(harness, Operation.CREATE)
         assert codes(await client.ask(about("a", creates=True), 9)) == {"a": TopicAuthorizationFailed.code}
         assert codes(await client.ask(about("a", creates=False), 9)) == {"a": UnknownTopicOrPartition.code}
-        deny(house, Operation.CREATE, names=("a", "kafka-cluster"))
+        deny(harness, Operation.CREATE, names=("a", "kafka-cluster"))
         response = await client.ask(about("a", "b", creates=True), 9)
         assert codes(response) == {"a": TopicAuthorizationFailed.code, "b": UnknownTopicOrPartition.code}
         await asyncio.sleep(0.5)
         assert codes(await client.ask(about("a", "b"), 9)) == {"a": UnknownTopicOrPartition.code, "b": 0}
-        assert list(house.node.broker.image.topics.by_name) == ["b"]
-        deny(house, Operation.CREATE, names=("a",))
+        assert list(harness.node.broker.image.topics.by_name) == ["b"]
+        deny(harness, Operation.CREATE, names=("a",))
         await client.ask(about("a", creates=True), 9)
         await asyncio.sleep(0.5)
         assert codes(await client.ask(about("a"), 9)) == {"a": 0}
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_authorized_operations_are_told_on_request() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         everything = sum(1 << each for each in SUPPORTED_OPERATIONS[ResourceType.TOPIC])
         request = about("t", include_topic_authorized_operations=True, include_cluster_authorized_operations=True)
         response = await client.ask(request, 9)
         assert response.topics[0].topic_authorized_operations == everything
         assert response.cluster_authorized_operations & (1 << Operation.CREATE)
-        authorizer = deny(house, Operation.WRITE, Operation.CREATE)
+        authorizer = deny(harness, Operation.WRITE, Operation.CREATE)
         response = await client.ask(request, 9)
         assert response.topics[0].topic_authorized_operations == everything - (1 << Operation.WRITE) - (
             1 << Operation.CREATE
         )
         assert not response.cluster_authorized_operations & (1 << Operation.CREATE)
         assert all("/" not in host for host in authorizer.hosts)
-        deny(house, Operation.DESCRIBE, names=("kafka-cluster",))
+        deny(harness, Operation.DESCRIBE, names=("kafka-cluster",))
         assert (await client.ask(request, 9)).cluster_authorized_operations == 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("version", [1, 8, 12])
 def test_a_topic_that_is_named_often_is_answered_once(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         asked = [MetadataRequestTopic(name="t"), MetadataRequestTopic(name="none")] * 500
         answer = await client.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=version < 4), version)
         assert [topic.name for topic in answer.topics] == ["t", "none"]
 
-    in_house(scenario)
+    run_scenario(scenario)

@@ -84,7 +84,7 @@ async def fetch(
 
 @pytest.mark.parametrize("version", range(2, 11))
 def test_every_version_of_commit(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await prepare(client)
         assert await commit(client, {0: 5, 1: 6}, version=version, topic_id=topic_id) == {0: 0, 1: 0}
         assert await fetch(client, [0, 1]) == [(0, 5, "note", 0), (1, 6, "note", 0)]
@@ -94,7 +94,7 @@ def test_every_version_of_commit(version: int) -> None:
 
 @pytest.mark.parametrize("version", range(1, 11))
 def test_every_version_of_fetch(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await prepare(client)
         await commit(client, {0: 5})
         both = [(0, 5, "note", 0), (1, -1, "", 0)]
@@ -110,7 +110,7 @@ def test_every_version_of_fetch(version: int) -> None:
 
 
 def test_several_groups_are_answered_in_one_reply_each_with_its_error() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         await commit(client, {0: 5})
         await commit(client, {1: 7}, group_id="h")
@@ -129,7 +129,7 @@ def test_several_groups_are_answered_in_one_reply_each_with_its_error() -> None:
 
 @pytest.mark.parametrize("version", [7, 9])
 def test_what_is_asked_for_often_is_answered_once(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         await commit(client, {0: 5})
         assert await fetch(client, [0] * 1000, version=version) == [(0, 5, "note", 0)]
@@ -148,7 +148,7 @@ def test_what_is_asked_for_often_is_answered_once(version: int) -> None:
 
 
 def test_what_does_not_exist_is_refused_and_the_rest_is_stored() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await prepare(client)
         assert await commit(client, {0: 5, 9: 1}) == {0: 0, 9: UNKNOWN}
         assert await commit(client, {0: 6, 9: 1}, version=10, topic_id=topic_id) == {0: 0, 9: UNKNOWN}
@@ -162,7 +162,7 @@ def test_what_does_not_exist_is_refused_and_the_rest_is_stored() -> None:
 
 
 def test_a_refused_commit_names_every_partition() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         codes = await commit(client, {0: 5, 9: 1}, member_id="m", generation_id_or_member_epoch=3)
         assert codes == dict.fromkeys((0, 9), errors.GroupIdNotFound.code)
@@ -174,20 +174,20 @@ def test_a_refused_commit_names_every_partition() -> None:
 
 @pytest.mark.parametrize("loses_power", [False, True])
 def test_committed_offsets_survive_a_crash(loses_power: bool) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         for offset in range(50):
             await commit(client, {0: offset, 1: offset * 2})
         if loses_power:
             # What is only in the page cache may go; a flushed log stays.
-            assert house.node is not None
-            for partition in house.node.broker.topics.by_name["__consumer_offsets"].partitions.values():
-                await house.node.broker.logs.flush(partition)
-            house.machine.power_loss(0.0)
+            assert harness.node is not None
+            for partition in harness.node.broker.topics.by_name["__consumer_offsets"].partitions.values():
+                await harness.node.broker.logs.flush(partition)
+            harness.machine.power_loss(0.0)
         else:
-            house.machine.crash()
-        await house.start()
-        again = await house.connect(environment)
+            harness.machine.crash()
+        await harness.start()
+        again = await harness.connect(environment)
         assert await fetch(again, [0, 1]) == [(0, 49, "note", 0), (1, 98, "note", 0)]
         assert await commit(again, {0: 50}) == {0: 0}
 
@@ -195,7 +195,7 @@ def test_committed_offsets_survive_a_crash(loses_power: bool) -> None:
 
 
 def test_offsets_go_with_their_topic() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         await prepare(client, "u")
         await commit(client, {0: 5})
@@ -209,10 +209,10 @@ def test_offsets_go_with_their_topic() -> None:
 
 
 def test_a_full_disk_refuses_commits_and_keeps_what_was_committed() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         assert await commit(client, {0: 5}) == {0: 0}
-        disk = house.machine.disk
+        disk = harness.machine.disk
         disk.faults.capacity_bytes = disk.used_bytes + 10
         assert await commit(client, {0: 6, 1: 7}) == dict.fromkeys((0, 1), errors.NotCoordinator.code)
         assert await fetch(client, None) == [(0, 5, "note", 0)]
@@ -225,7 +225,7 @@ def test_a_full_disk_refuses_commits_and_keeps_what_was_committed() -> None:
 
 
 def test_offsets_are_deleted_on_request() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         await commit(client, {0: 5, 1: 6})
         topics = [
@@ -253,11 +253,11 @@ class Denying(AllowAll):
 
 
 def test_a_group_one_may_not_use() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         await commit(client, {0: 5})
-        assert house.node is not None
-        house.node.broker.authorizer = Denying(ResourceType.GROUP, "g")
+        assert harness.node is not None
+        harness.node.broker.authorizer = Denying(ResourceType.GROUP, "g")
         code = errors.GroupAuthorizationFailed.code
         assert await commit(client, {0: 5}) == {0: code}
         groups = [OffsetFetchRequestGroup(group_id=name, topics=None) for name in ("g", "h")]
@@ -271,11 +271,11 @@ def test_a_group_one_may_not_use() -> None:
 
 
 def test_a_topic_one_may_not_read() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await prepare(client)
         await commit(client, {0: 5})
-        assert house.node is not None
-        house.node.broker.authorizer = Denying(ResourceType.TOPIC, "t")
+        assert harness.node is not None
+        harness.node.broker.authorizer = Denying(ResourceType.TOPIC, "t")
         code = errors.TopicAuthorizationFailed.code
         assert await commit(client, {0: 6}) == {0: code}
         assert await fetch(client, [0]) == [(0, -1, "", code)]
@@ -287,7 +287,7 @@ def test_a_topic_one_may_not_read() -> None:
 
 
 def test_an_unavailable_coordinator_is_told_as_one_to_look_for_again() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         groups = [OffsetFetchRequestGroup(group_id="g", topics=None)]
         response = await client.ask(OffsetFetchRequest(groups=groups), 9)
         assert response.groups[0].error_code == errors.NotCoordinator.code

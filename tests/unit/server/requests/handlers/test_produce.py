@@ -61,13 +61,13 @@ def result_of(response: Any) -> Any:
     return response.responses[0].partition_responses[0]
 
 
-def in_house(scenario: Any, **settings: Any) -> Any:
+def run_scenario(scenario: Any, **settings: Any) -> Any:
     return BrokerHarness(**settings).run(scenario)
 
 
 @pytest.mark.parametrize("version", range(3, 14))
 def test_every_version_appends_and_answers_with_the_offset(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
         for expected in (0, 2):
             request = produce(one_batch(b"a", b"b"))
@@ -78,22 +78,22 @@ def test_every_version_appends_and_answers_with_the_offset(version: int) -> None
         records = [record for each in batches.split(await stored(client)) for record in batches.records_of(each.data)]
         assert [(record.offset, record.value) for record in records] == [(0, b"a"), (1, b"b"), (2, b"a"), (3, b"b")]
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("acks", [1, -1])
 def test_requests_on_one_connection_take_effect_and_are_answered_in_order(acks: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         replies = [client.send(produce(one_batch(b"%d" % number), acks=acks), 9) for number in range(200)]
         offsets = [result_of(await reply).base_offset for reply in replies]
         assert offsets == list(range(200))
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_acks_zero_is_not_answered_and_its_error_ends_the_connection() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         client.send(produce(one_batch(b"quiet"), acks=0), 9, expects_reply=False)
         assert b"quiet" in await stored(client)
@@ -101,28 +101,28 @@ def test_acks_zero_is_not_answered_and_its_error_ends_the_connection() -> None:
         await asyncio.sleep(1)
         assert client.is_lost
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_acks_all_waits_for_the_disk_where_flush_messages_is_one() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, flush_messages="1")
-        assert house.node is not None
-        partition = house.node.broker.topics.partition("t", 0)
+        assert harness.node is not None
+        partition = harness.node.broker.topics.partition("t", 0)
         reply = client.send(produce(one_batch(b"x"), acks=-1), 9)
         answer = result_of(await reply)
         assert answer.error_code == 0
         assert partition.log.flushed_offset == 1
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("is_heavy", [False, True])
 def test_an_append_that_takes_too_long_is_told_so_and_the_others_are_not(is_heavy: bool) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, "slow", flush_messages="1")
         await create(client, "fast")
-        house.machine.disk.faults.sync_cost_s = 5
+        harness.machine.disk.faults.sync_cost_s = 5
         noise = random.Random(5).randbytes(200_000)
         data = one_batch(noise, codec=Codec.GZIP) if is_heavy else one_batch(b"x")
         request = produce(data, topic="slow", acks=-1)
@@ -135,10 +135,10 @@ def test_an_append_that_takes_too_long_is_told_so_and_the_others_are_not(is_heav
         answer = fast.partition_responses[0]
         assert (fast.name, answer.error_code, answer.base_offset) == ("fast", 0, 0)
         await asyncio.sleep(30)
-        assert house.node is not None
-        assert len(house.node.deadlines) == 0
+        assert harness.node is not None
+        assert len(harness.node.deadlines) == 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 async def refusal(client: Client, request: ProduceRequest, version: int = 9) -> Any:
@@ -208,46 +208,46 @@ def _with_count(count: int) -> bytes:
 
 @pytest.mark.parametrize(("make", "error"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_is_refused_changes_nothing_and_says_why(make: Any, error: Any) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         assert (await refusal(client, make())).error_code == error.code
         assert await stored(client) == b""
         assert result_of(await client.ask(produce(one_batch(b"fine")), 9)).base_offset == 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_an_unknown_topic_id_is_named_as_such() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         request = produce(one_batch(b"x"))
         request.topic_data[0].topic_id = bytes(range(16))
         assert (await refusal(client, request, 13)).error_code == UnknownTopicId.code
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_internal_topics_are_written_by_the_node_alone() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
-        await house.node.broker.auto_create(["__consumer_offsets"])
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        await harness.node.broker.auto_create(["__consumer_offsets"])
         answer = await refusal(client, produce(one_batch(b"x", key=b"k"), topic="__consumer_offsets"))
         assert answer.error_code == InvalidTopic.code
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_zstd_is_refused_below_version_seven() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         data = one_batch(b"x" * 100, codec=Codec.ZSTD)
         assert (await refusal(client, produce(data), 6)).error_code == UnsupportedCompressionType.code
         assert result_of(await client.ask(produce(data), 7)).error_code == 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_one_bad_partition_does_not_harm_the_others() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         request = produce(one_batch(b"good"))
         request.topic_data[0].partition_data.append(PartitionProduceData(1, b"garbage"))
@@ -255,11 +255,11 @@ def test_one_bad_partition_does_not_harm_the_others() -> None:
         assert (good.error_code, good.base_offset) == (0, 0)
         assert bad.error_code != 0
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_repeated_batch_of_a_producer_gets_its_old_offset_and_a_gap_is_refused() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         producer_id = (await client.ask(InitProducerIdRequest(transactional_id=None), 5)).producer_id
 
@@ -271,22 +271,22 @@ def test_a_repeated_batch_of_a_producer_gets_its_old_offset_and_a_gap_is_refused
         assert offsets == [0, 1, 2, 1, 2, 0]
         assert (await refusal(client, numbered(7))).error_code == OutOfOrderSequenceNumber.code
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_repeats_within_one_turn_are_found_too() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         data = one_batch(b"once", producer_id=5, producer_epoch=0, base_sequence=0)
         replies = [client.send(produce(data, acks=-1), 9) for _ in range(5)]
         assert [result_of(await reply).base_offset for reply in replies] == [0] * 5
         assert (await stored(client)).count(b"once") == 1
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_large_compressed_batch_is_checked_on_a_thread_and_keeps_its_place() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, max_message_bytes="10000000")
         noise = random.Random(5).randbytes(200_000)
         large = one_batch(noise, codec=Codec.GZIP)
@@ -294,40 +294,40 @@ def test_a_large_compressed_batch_is_checked_on_a_thread_and_keeps_its_place() -
         replies = [client.send(produce(data), 9) for data in (one_batch(b"a"), large, one_batch(b"b"))]
         assert [result_of(await reply).base_offset for reply in replies] == [0, 1, 2]
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_short_batch_that_holds_much_goes_to_a_thread_and_keeps_its_place() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         dense = one_batch(bytes(RAW_BYTES_MAX), codec=Codec.ZSTD)
         assert len(dense) < 1000
         replies = [client.send(produce(data), 9) for data in (one_batch(b"a"), dense, one_batch(b"b"))]
         assert [result_of(await reply).base_offset for reply in replies] == [0, 1, 2]
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_log_append_time_is_stamped_and_told() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, message_timestamp_type="LogAppendTime")
         answer = result_of(await client.ask(produce(one_batch(b"x", timestamp=12345)), 9))
         (record,) = batches.records_of(await stored(client))
         assert answer.log_append_time_ms == record.timestamp > 1_600_000_000_000
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_full_disk_refuses_appends_and_takes_them_again_when_there_is_room() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
         await create(client)
         assert result_of(await client.ask(produce(one_batch(b"before")), 9)).error_code == 0
-        disk = house.machine.disk
+        disk = harness.machine.disk
         disk.faults.capacity_bytes = disk.used_bytes + 10
         refused = await refusal(client, produce(one_batch(b"x" * 5000)))
         assert refused.error_code == 56
-        counts = house.node.broker.topics.by_name["t"].counts
+        counts = harness.node.broker.topics.by_name["t"].counts
         assert counts.produce_failed == 1, "what an alert looks at"
         assert b"before" in await stored(client)
         disk.faults.capacity_bytes = disk.used_bytes + 10_000_000
@@ -335,4 +335,4 @@ def test_a_full_disk_refuses_appends_and_takes_them_again_when_there_is_room() -
         assert result_of(await client.ask(produce(one_batch(b"after")), 9)).base_offset == 1
         assert counts.produce_failed == 1
 
-    in_house(scenario)
+    run_scenario(scenario)

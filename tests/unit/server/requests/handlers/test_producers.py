@@ -17,10 +17,10 @@ from tests.unit.server.harness.client_requests import (
     create,
     deny,
     end_of_transaction,
-    in_house,
     in_transaction,
     partition_of,
     produce,
+    run_scenario,
 )
 
 
@@ -34,11 +34,11 @@ async def told(client: Client, *indexes: int, topic: str = "t") -> list[Any]:
 
 
 def test_idempotent_and_transactional_producers_are_described() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"plain")
         await produce(client, b"a", b"b", producer_id=5, producer_epoch=2, base_sequence=0)
-        append_straight(partition_of(house), in_transaction(b"open", producer_id=7))
+        append_straight(partition_of(harness), in_transaction(b"open", producer_id=7))
         (partition,) = await told(client, 0)
         assert (partition.partition_index, partition.error_code) == (0, 0)
         rows = [
@@ -52,34 +52,34 @@ def test_idempotent_and_transactional_producers_are_described() -> None:
             for each in partition.active_producers
         ]
         assert rows == [(5, 2, 1, NOW_MS, -1), (7, 0, 0, NOW_MS, 3)]
-        append_straight(partition_of(house), end_of_transaction(7, committed=True), origin=AppendOrigin.COORDINATOR)
+        append_straight(partition_of(harness), end_of_transaction(7, committed=True), origin=AppendOrigin.COORDINATOR)
         (partition,) = await told(client, 0)
         ended = partition.active_producers[1]
         assert (ended.current_txn_start_offset, ended.coordinator_epoch) == (-1, 1)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_a_partition_named_often_is_described_once() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=2)
         asked = [DescribeProducersTopic("t", [0, 1, 0] * 100), DescribeProducersTopic("t", [1])]
         (topic,) = (await client.ask(DescribeProducersRequest(topics=asked), 0)).topics
         assert [each.partition_index for each in topic.partitions] == [0, 1]
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_partitions_that_are_not_there_or_not_to_be_read_are_refused() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         assert [each.error_code for each in await told(client, 0, 4)] == [0, UnknownTopicOrPartition.code]
         assert [each.error_code for each in await told(client, 0, topic="no")] == [UnknownTopicOrPartition.code]
-        deny(house, Operation.READ)
+        deny(harness, Operation.READ)
         for topic in ("t", "no"):
             assert [each.error_code for each in await told(client, 0, topic=topic)] == [TopicAuthorizationFailed.code]
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_an_error_for_the_whole_is_said_for_every_partition() -> None:

@@ -20,7 +20,7 @@ from millbeck.wire.messages.quorum import (
     DescribeQuorumRequestTopic,
 )
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import create, deny, in_house
+from tests.unit.server.harness.client_requests import create, deny, run_scenario
 
 
 def asking(topic: str = "__cluster_metadata", index: int = 0) -> DescribeQuorumRequest:
@@ -29,13 +29,13 @@ def asking(topic: str = "__cluster_metadata", index: int = 0) -> DescribeQuorumR
 
 @pytest.mark.parametrize("version", range(3))
 def test_every_version_describes_the_one_voter(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        assert house.node is not None
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
         await create(client)
         response = await client.ask(asking(), version)
         (topic,) = response.topics
         (partition,) = topic.partitions
-        quorum = house.node.broker.quorum
+        quorum = harness.node.broker.quorum
         assert (response.error_code, partition.error_code, partition.leader_id) == (0, 0, 1)
         assert (partition.leader_epoch, partition.high_watermark) == (quorum.epoch, quorum.high_watermark)
         (voter,) = partition.current_voters
@@ -45,31 +45,31 @@ def test_every_version_describes_the_one_voter(version: int) -> None:
         nodes = [(node.node_id, [each.port for each in node.listeners]) for node in response.nodes]
         assert nodes == ([(1, [9092])] if version >= 2 else [])
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_there_is_one_quorum_only() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         for request in (asking("t"), asking(index=1)):
             (partition,) = (await client.ask(request, 2)).topics[0].partitions
             assert partition.error_code == UnknownTopicOrPartition.code
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_the_epoch_rises_with_every_start() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         epochs = []
         for _ in range(3):
             (partition,) = (await client.ask(asking(), 0)).topics[0].partitions
             epochs.append(partition.leader_epoch)
-            house.machine.power_loss()
-            await house.start()
-            client = await house.connect(environment)
+            harness.machine.power_loss()
+            await harness.start()
+            client = await harness.connect(environment)
         assert epochs[0] < epochs[1] < epochs[2]
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def updating(feature: str, level: int, *, validate_only: bool = False, **fields: Any) -> UpdateFeaturesRequest:
@@ -80,7 +80,7 @@ def updating(feature: str, level: int, *, validate_only: bool = False, **fields:
 
 @pytest.mark.parametrize("version", range(3))
 def test_every_version_changes_what_can_be_changed(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         async def outcome(request: UpdateFeaturesRequest) -> int:
             response = await client.ask(request, version)
             code: int = response.error_code
@@ -93,27 +93,27 @@ def test_every_version_changes_what_can_be_changed(version: int) -> None:
         downgrade = {"allow_downgrade": True} if version == 0 else {"upgrade_type": 2}
         lossy = updating("metadata.version", LATEST_METADATA_VERSION - 1, **downgrade)
         assert await outcome(lossy) == InvalidUpdateVersion.code
-        assert house.node is not None
+        assert harness.node is not None
         feature = "eligible.leader.replicas.version"
-        assert house.node.broker.image.features.level(feature) == 1
+        assert harness.node.broker.image.features.level(feature) == 1
         if version >= 1:
             assert await outcome(updating(feature, 0, validate_only=True, **downgrade)) == 0
-            assert house.node.broker.image.features.level(feature) == 1
+            assert harness.node.broker.image.features.level(feature) == 1
         assert await outcome(updating(feature, 0, **downgrade)) == 0
-        assert house.node.broker.image.features.level(feature) == 0
+        assert harness.node.broker.image.features.level(feature) == 0
         assert await outcome(updating(feature, 1)) == 0
-        features = house.node.broker.image.features
+        features = harness.node.broker.image.features
         assert (features.metadata_version, features.level(feature)) == (LATEST_METADATA_VERSION, 1)
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_both_need_permission() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        deny(house)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        deny(harness)
         described = await client.ask(asking(), 2)
         assert (described.error_code, described.topics) == (ClusterAuthorizationFailed.code, [])
         response = await client.ask(updating("metadata.version", LATEST_METADATA_VERSION), 2)
         assert response.error_code == ClusterAuthorizationFailed.code
 
-    in_house(scenario)
+    run_scenario(scenario)

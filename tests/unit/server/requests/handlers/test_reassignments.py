@@ -18,7 +18,7 @@ from millbeck.wire.messages.replicas import (
     ReassignableTopic,
 )
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import create, deny, in_house
+from tests.unit.server.harness.client_requests import create, deny, run_scenario
 from tests.unit.server.harness.controller_requests import ask, broker_of, registering
 
 
@@ -28,41 +28,41 @@ def moving(replicas: list[int] | None, topic: str = "t") -> AlterPartitionReassi
 
 @pytest.mark.parametrize("version", [0, 1])
 def test_a_move_is_listed_until_it_is_cancelled(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
-        await ask(house, handle_broker_registration, registering(house))
+        await ask(harness, handle_broker_registration, registering(harness))
         for replicas, listed in (([2], [([2, 1], [2], [1])]), (None, [])):
-            answer = await ask(house, handle_alter_partition_reassignments, moving(replicas), version)
+            answer = await ask(harness, handle_alter_partition_reassignments, moving(replicas), version)
             (partition,) = answer.responses[0].partitions
             assert (answer.error_code, partition.error_code, partition.error_message) == (0, 0, None)
-            answer = await ask(house, handle_list_partition_reassignments, ListPartitionReassignmentsRequest())
+            answer = await ask(harness, handle_list_partition_reassignments, ListPartitionReassignmentsRequest())
             found = [
                 (each.replicas, each.adding_replicas, each.removing_replicas)
                 for topic in answer.topics
                 for each in topic.partitions
             ]
             assert (answer.error_code, found) == (0, listed)
-        answer = await ask(house, handle_alter_partition_reassignments, moving([2], "x"), version)
+        answer = await ask(harness, handle_alter_partition_reassignments, moving([2], "x"), version)
         assert answer.responses[0].partitions[0].error_code == UnknownTopicOrPartition.code
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_both_need_permission() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        deny(house)
-        answer = await ask(house, handle_alter_partition_reassignments, moving([1]))
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        deny(harness)
+        answer = await ask(harness, handle_alter_partition_reassignments, moving([1]))
         assert answer.error_code == ClusterAuthorizationFailed.code
-        answer = await ask(house, handle_list_partition_reassignments, ListPartitionReassignmentsRequest())
+        answer = await ask(harness, handle_list_partition_reassignments, ListPartitionReassignmentsRequest())
         assert answer.error_code == ClusterAuthorizationFailed.code
 
-    in_house(scenario)
+    run_scenario(scenario)
 
 
 def test_only_the_active_controller_knows_what_moves() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        await broker_of(house).quorum.stop()
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        await broker_of(harness).quorum.stop()
         with pytest.raises(NotController):
-            await ask(house, handle_list_partition_reassignments, ListPartitionReassignmentsRequest())
+            await ask(harness, handle_list_partition_reassignments, ListPartitionReassignmentsRequest())
 
-    in_house(scenario)
+    run_scenario(scenario)

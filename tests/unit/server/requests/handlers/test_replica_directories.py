@@ -12,14 +12,14 @@ from millbeck.wire.messages.replicas import (
     AssignReplicasToDirsTopic,
 )
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import create, deny, in_house
+from tests.unit.server.harness.client_requests import create, deny, run_scenario
 from tests.unit.server.harness.controller_requests import ask, broker_of
 
 
 def test_replicas_are_assigned_one_by_one() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client)
-        registration = broker_of(house).quorum.image.cluster.brokers[1]
+        registration = broker_of(harness).quorum.image.cluster.brokers[1]
         directory = registration.directories[0]
         partitions = [AssignReplicasToDirsPartition(index) for index in (0, 5)]
         request = AssignReplicasToDirsRequest(
@@ -27,11 +27,11 @@ def test_replicas_are_assigned_one_by_one() -> None:
             registration.epoch,
             [AssignReplicasToDirsDirectory(directory, [AssignReplicasToDirsTopic(topic_id, partitions)])],
         )
-        answer = await ask(house, handle_assign_replicas_to_dirs, request)
+        answer = await ask(harness, handle_assign_replicas_to_dirs, request)
         codes = [each.error_code for each in answer.directories[0].topics[0].partitions]
         assert (answer.error_code, codes) == (0, [0, UnknownTopicOrPartition.code])
-        deny(house)
-        denied = await ask(house, handle_assign_replicas_to_dirs, request)
+        deny(harness)
+        denied = await ask(harness, handle_assign_replicas_to_dirs, request)
         assert denied.error_code == ClusterAuthorizationFailed.code
 
-    in_house(scenario)
+    run_scenario(scenario)

@@ -28,12 +28,12 @@ def codes(response: Any) -> list[int]:
 
 
 def test_a_move_is_begun_shown_and_done() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"x")
-        assert house.node is not None
-        logs = house.node.broker.logs
-        before = logs.directory_of(partition_of(house).name)
+        assert harness.node is not None
+        logs = harness.node.broker.logs
+        before = logs.directory_of(partition_of(harness).name)
         assert before is not None
         target = "/two" if before.path == "/one" else "/one"
         assert codes(await client.ask(asking(target, 0), 2)) == [0]
@@ -46,7 +46,7 @@ def test_a_move_is_begun_shown_and_done() -> None:
         }
         assert shown == {(before.path, False, 0), (target, True, 1)}
         await asyncio.sleep(1)
-        after = logs.directory_of(partition_of(house).name)
+        after = logs.directory_of(partition_of(harness).name)
         assert after is not None
         assert after.path == target
 
@@ -54,12 +54,12 @@ def test_a_move_is_begun_shown_and_done() -> None:
 
 
 def test_each_partition_has_its_own_outcome() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         assert codes(await client.ask(asking("/data", 0, 7), 1)) == [0, errors.ReplicaNotAvailable.code]
         assert codes(await client.ask(asking("/none", 0), 2)) == [errors.LogDirNotFound.code]
         assert codes(await client.ask(asking("/data", 0, topic="none"), 2)) == [errors.ReplicaNotAvailable.code]
-        deny(house, Operation.ALTER)
+        deny(harness, Operation.ALTER)
         assert codes(await client.ask(asking("/data", 0), 2)) == [errors.ClusterAuthorizationFailed.code]
 
     BrokerHarness().run(scenario)

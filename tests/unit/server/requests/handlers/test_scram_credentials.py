@@ -71,7 +71,7 @@ async def log_in(
 
 
 def test_credentials_are_set_used_and_deleted() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         async def as_user(user: str, password: str, mechanism: str = "SCRAM-SHA-256") -> int:
             _, fresh = await environment.network.connect(Client, host="n1", port=9094)
             assert isinstance(fresh, Client)
@@ -96,16 +96,16 @@ def test_credentials_are_set_used_and_deleted() -> None:
         assert await as_user("alice", "secret") == SaslAuthenticationFailed.code
         assert await alter(client, ScramCredentialDeletion("alice", 1)) == {"alice": ResourceNotFound.code}
 
-    house = BrokerHarness()
-    house.settings |= {
+    harness = BrokerHarness()
+    harness.settings |= {
         "listeners": "PLAINTEXT://:9092,SASL_PLAINTEXT://:9094",
         "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
     }
-    house.run(scenario)
+    harness.run(scenario)
 
 
 def test_descriptions_of_unknown_and_repeated_users() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await alter(client, upsertion("alice", "secret"), upsertion("bob", "b"))
         results = {each.user: each for each in (await describe(client, "carol", "alice", "bob", "bob")).results}
         assert (results["carol"].error_code, results["carol"].error_message) == (
@@ -125,8 +125,8 @@ def test_descriptions_of_unknown_and_repeated_users() -> None:
 def test_only_those_allowed_may_see_and_change_credentials() -> None:
     denied = ClusterAuthorizationFailed.code
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        alice = await connect_as(house, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        alice = await connect_as(harness, environment)
         assert await alter(alice, upsertion("x", "x"), ScramCredentialDeletion("y", 1)) == {"x": denied, "y": denied}
         # Kafka 4.3.1 never answers the first of these.
         assert (await describe(alice)).error_code == denied
@@ -141,11 +141,11 @@ def test_only_those_allowed_may_see_and_change_credentials() -> None:
 
 
 def test_a_token_does_not_change_credentials() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        alice = await connect_as(house, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        alice = await connect_as(harness, environment)
         await allow(client, Operation.ALTER, ResourceType.CLUSTER)
-        assert house.node is not None
-        (listener, *_) = house.node.listeners
+        assert harness.node is not None
+        (listener, *_) = harness.node.listeners
         list(listener.connections.values())[-1].principal = Principal("User", "alice", is_token=True)
         assert await alter(alice, upsertion("x", "x")) == {"x": ClusterAuthorizationFailed.code}
 

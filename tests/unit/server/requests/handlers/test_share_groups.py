@@ -11,11 +11,11 @@ from millbeck.wire.messages.groups import DeleteGroupsRequest, ListGroupsRequest
 from millbeck.wire.messages.share_groups import ShareGroupDescribeRequest
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
 from tests.unit.server.harness.client_requests import find_coordinator
-from tests.unit.server.harness.share_member import ShareMember, begin, configure, create, share_house
+from tests.unit.server.harness.share_member import ShareMember, begin, configure, create, share_harness
 
 
 def test_members_get_the_partitions_of_their_topics() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create(client, partitions=3)
         member = ShareMember(client)
         joined = await member.join("t")
@@ -39,65 +39,65 @@ def test_members_get_the_partitions_of_their_topics() -> None:
         assert described[0].members[0].assignment.topic_partitions[0].topic_name == "t"
         assert (await client.ask(ListGroupsRequest(types_filter=["share"]), 5)).groups[0].group_state == "Stable"
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 def test_a_member_that_is_not_heard_of_is_removed() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        member, _ = await begin(house, client, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        member, _ = await begin(harness, client, environment)
         await asyncio.sleep(46)
         assert (await member.heartbeat()).error_code == errors.UnknownMemberId.code
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 def test_a_group_lives_on_when_the_node_is_started_anew() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        member, topic_id = await begin(house, client, environment)
-        house.machine.crash()
-        await house.start()
-        member.client = await house.connect(environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(harness, client, environment)
+        harness.machine.crash()
+        await harness.start()
+        member.client = await harness.connect(environment)
         await asyncio.sleep(1)
         assert (await member.heartbeat()).error_code == 0
         assert member.assigned == {topic_id: [0]}
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 def test_an_id_is_one_kind_of_group() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        await begin(house, client, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        await begin(harness, client, environment)
         joining = JoinGroupRequest(
             "g", 10_000, 10_000, "", None, "consumer", [JoinGroupRequestProtocol("range", b"\0\0\0\0\0\0")]
         )
         assert (await client.ask(joining, 9)).error_code == errors.InconsistentGroupProtocol.code
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 def test_a_group_is_deleted_with_its_state_and_may_begin_again() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        member, topic_id = await begin(house, client, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(harness, client, environment)
         deleting = DeleteGroupsRequest(["g"])
         assert (await client.ask(deleting, 2)).results[0].error_code == errors.NonEmptyGroup.code
         member.epoch = -1
         assert (await member.heartbeat()).member_epoch == -1
         assert (await client.ask(deleting, 2)).results[0].error_code == 0
-        assert house.node is not None
-        assert sum(len(each.host.shard) for each in house.node.broker.share_state._active()) == 0
+        assert harness.node is not None
+        assert sum(len(each.host.shard) for each in harness.node.broker.share_state._active()) == 0
         assert (await client.ask(ListGroupsRequest(), 5)).groups == []
         again = ShareMember(client, "m2")
         await again.join("t")
         assert again.assigned == {topic_id: [0]}
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 def test_a_deleted_topic_is_taken_from_its_readers() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         from millbeck.wire.messages.topics import DeleteTopicsRequest
 
-        member, _ = await begin(house, client, environment)
+        member, _ = await begin(harness, client, environment)
         assert (await client.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)).responses[
             0
         ].error_code == 0
@@ -105,25 +105,25 @@ def test_a_deleted_topic_is_taken_from_its_readers() -> None:
             await asyncio.sleep(0.2)
             await member.heartbeat()
         assert member.assigned == {}
-        assert house.node is not None
-        assert sum(len(each.host.shard) for each in house.node.broker.share_state._active()) == 0
+        assert harness.node is not None
+        assert sum(len(each.host.shard) for each in harness.node.broker.share_state._active()) == 0
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 def test_settings_of_a_group_count() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         assert await configure(client, "g", share_heartbeat_interval_ms="7000") == 0
         member = ShareMember(client)
         assert (await member.join("t")).heartbeat_interval_ms == 7000
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 def test_share_groups_have_a_coordinator_for_their_state() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         key = "g:AAAAAAAAAAAAAAAAAAAAAQ:0"
         assert (await find_coordinator(client, key, key_type=2)).error_code == 0
 
-    share_house().run(scenario)
+    share_harness().run(scenario)

@@ -26,7 +26,7 @@ from tests.unit.server.harness.share_member import (
     begin,
     create,
     settled,
-    share_house,
+    share_harness,
 )
 
 
@@ -56,8 +56,8 @@ async def leave(member: ShareMember, topic_id: bytes) -> None:
 
 
 def test_the_lag_is_what_is_not_settled() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        member, topic_id = await begin(house, client, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(harness, client, environment)
         await settled(member, topic_id)
         await member.acknowledge(topic_id, (0, 1, [ACCEPT]), (5, 7, [ACCEPT]))
         assert places(await described(client)) == [("t", 0, 2, 5, 0)]
@@ -69,11 +69,11 @@ def test_the_lag_is_what_is_not_settled() -> None:
         assert (nothing.error_code, nothing.topics) == (0, [])
         assert places(await described(client, [("t", [0])], group="none")) == [("t", 0, -1, -1, 0)]
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 def test_partitions_without_a_coordinator_are_waited_for_together() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, partitions=20)
         member = ShareMember(client)
         await member.join("t", is_assigned=False)
@@ -83,12 +83,12 @@ def test_partitions_without_a_coordinator_are_waited_for_together() -> None:
         assert loop.time() - began_s < 12
         assert places(answer) == [("t", index, -1, -1, errors.CoordinatorNotAvailable.code) for index in range(20)]
 
-    share_house(**{"share.coordinator.state.topic.replication.factor": "3"}).run(scenario)
+    share_harness(**{"share.coordinator.state.topic.replication.factor": "3"}).run(scenario)
 
 
 def test_a_group_begins_where_it_was_set() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        member, topic_id = await begin(house, client, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(harness, client, environment)
         await settled(member, topic_id)
         await member.acknowledge(topic_id, (0, 9, [ACCEPT]))
         assert (await client.ask(altering(3), 0)).error_code == errors.NonEmptyGroup.code
@@ -102,22 +102,22 @@ def test_a_group_begins_where_it_was_set() -> None:
         await again.join("t")
         assert acquired(await settled(again, topic_id)) == [(3, 9, 1)]
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 def test_a_start_may_be_set_before_the_group_is_there() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        await begin(house, client, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        await begin(harness, client, environment)
         answer = await client.ask(altering(4, group="new"), 0)
         assert (answer.error_code, answer.responses[0].partitions[0].error_code) == (0, 0)
         assert places(await described(client, group="new")) == [("t", 0, 4, 6, 0)]
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 def test_what_is_deleted_begins_anew() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        member, topic_id = await begin(house, client, environment)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(harness, client, environment)
         deleting = DeleteShareGroupOffsetsRequest("g", [DeleteShareGroupOffsetsRequestTopic("t")])
         assert (await client.ask(deleting, 0)).error_code == errors.NonEmptyGroup.code
         await leave(member, topic_id)
@@ -128,16 +128,16 @@ def test_what_is_deleted_begins_anew() -> None:
         await again.join("t")
         assert acquired(await settled(again, topic_id)) == [(0, 9, 1)]
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 def test_markers_at_the_end_are_no_lag() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        member, topic_id = await begin(house, client, environment, count=1)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        member, topic_id = await begin(harness, client, environment, count=1)
         await settled(member, topic_id)
         await member.acknowledge(topic_id, (0, 0, [ACCEPT]))
-        assert house.node is not None
-        abort_a_transaction(house, house.node.broker.topics.led_partition("t", 0))
+        assert harness.node is not None
+        abort_a_transaction(harness, harness.node.broker.topics.led_partition("t", 0))
         await asyncio.sleep(0.2)
         for first, last, _ in acquired(await member.fetch(topic_id)):
             await member.acknowledge(topic_id, (first, last, [ACCEPT]))
@@ -145,4 +145,4 @@ def test_markers_at_the_end_are_no_lag() -> None:
         await asyncio.sleep(0.1)
         assert places(await described(client)) == [("t", 0, 3, 0, 0)]
 
-    share_house().run(scenario)
+    share_harness().run(scenario)

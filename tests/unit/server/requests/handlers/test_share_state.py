@@ -26,7 +26,7 @@ from millbeck.wire.messages.share_state import (
     WriteStateData,
 )
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.share_member import begin, share_house
+from tests.unit.server.harness.share_member import begin, share_harness
 
 
 async def result(client: Client, request: Any, version: int = 0) -> Any:
@@ -43,8 +43,8 @@ def writing(topic_id: bytes, state_epoch: int = 3, leader_epoch: int = 5) -> Wri
 
 
 def test_state_is_initialised_written_read_and_deleted() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        _, topic_id = await begin(house, client, environment, count=0)
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        _, topic_id = await begin(harness, client, environment, count=0)
         beginning = InitializeShareGroupStateRequest(
             "h", [InitializeStateData(topic_id, [InitializeShareGroupStatePartition(0, 3, 10)])]
         )
@@ -69,7 +69,7 @@ def test_state_is_initialised_written_read_and_deleted() -> None:
         assert (await result(client, summary, 1)).start_offset == -1
         assert (await result(client, reading(bytes(16), 6))).error_code == errors.UnknownTopicOrPartition.code
 
-    share_house().run(scenario)
+    share_harness().run(scenario)
 
 
 class NoCluster(AllowAll):
@@ -80,10 +80,10 @@ class NoCluster(AllowAll):
 
 
 def test_only_brokers_ask() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
-        _, topic_id = await begin(house, client, environment, count=0)
-        assert house.node is not None
-        house.node.broker.authorizer = NoCluster()
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        _, topic_id = await begin(harness, client, environment, count=0)
+        assert harness.node is not None
+        harness.node.broker.authorizer = NoCluster()
         assert (await result(client, reading(topic_id, 1))).error_code == errors.ClusterAuthorizationFailed.code
 
-    share_house().run(scenario)
+    share_harness().run(scenario)

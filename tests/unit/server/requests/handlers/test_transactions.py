@@ -25,13 +25,13 @@ from tests.unit.server.harness.transactional_producer import (
     settled,
     stable_offset,
     statuses,
-    transaction_house,
+    transaction_harness,
 )
 
 
 @pytest.mark.parametrize("version", [0, 2])
 def test_transactions_are_committed_and_aborted(version: int) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client, version=version).prepare()
         first_id, first_epoch = producer.producer_id, producer.epoch
         for is_committed in (True, False, True):
@@ -41,15 +41,15 @@ def test_transactions_are_committed_and_aborted(version: int) -> None:
                 assert await producer.produce(b"a", b"b", partition=partition) == 0
                 assert await stable_offset(client, partition) <= (await _end(client, partition)) - 2
             assert await producer.end(is_committed) == 0
-            await settled(house)
+            await settled(harness)
             # Two records and a marker.
             assert await stable_offset(client, 0) == await _end(client, 0)
         assert await _end(client, 0) == 9
         assert await aborted(client) == [(first_id, 3)]
         assert producer.epoch == first_epoch + (3 if version == 2 else 0)
-        assert statuses(house) == {"tx": "CompleteCommit"}
+        assert statuses(harness) == {"tx": "CompleteCommit"}
 
-    transaction_house().run(scenario)
+    transaction_harness().run(scenario)
 
 
 async def _end(client: Client, partition: int) -> int:
@@ -61,42 +61,42 @@ async def _end(client: Client, partition: int) -> int:
 
 
 def test_a_delayed_end_touches_nothing_later() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
         epoch = producer.epoch
         assert await producer.produce(b"a") == 0
         assert await producer.end(True) == 0
-        await settled(house)
+        await settled(harness)
         assert await producer.produce(b"b") == 0
         late = EndTxnRequest("tx", producer.producer_id, epoch, True)
         assert (await client.ask(late, 5)).error_code == errors.ProducerFenced.code
         assert (await client.ask(late, 1)).error_code == errors.InvalidProducerEpoch.code
-        assert statuses(house) == {"tx": "Ongoing"}
+        assert statuses(harness) == {"tx": "Ongoing"}
 
-    transaction_house().run(scenario)
+    transaction_harness().run(scenario)
 
 
 def test_one_partition_that_cannot_be_added_keeps_the_others_out() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client, version=0).prepare()
         unknown, skipped = errors.UnknownTopicOrPartition.code, errors.OperationNotAttempted.code
         assert await producer.add(0, 7) == [skipped, unknown]
-        assert statuses(house) == {"tx": "Empty"}
-        assert house.node is not None
-        house.node.broker.authorizer = denying(Operation.WRITE, ResourceType.TOPIC, "t")
+        assert statuses(harness) == {"tx": "Empty"}
+        assert harness.node is not None
+        harness.node.broker.authorizer = denying(Operation.WRITE, ResourceType.TOPIC, "t")
         assert await producer.add(0) == [errors.TopicAuthorizationFailed.code]
-        house.node.broker.authorizer = denying(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "tx")
+        harness.node.broker.authorizer = denying(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "tx")
         refused = errors.TransactionalIdAuthorizationFailed.code
         assert await producer.add(0) == [refused]
         assert await producer.end(True) == refused
         assert await producer.add_offsets("g") == refused
         assert await producer.init() == refused
 
-    transaction_house().run(scenario)
+    transaction_harness().run(scenario)
 
 
 def test_brokers_add_and_verify_for_many_transactions() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         one = await Transacting(client, "one").prepare()
         other = await Transacting(client, "other").prepare()
         topics = [AddPartitionsToTxnTopic("t", [0, 1])]
@@ -117,16 +117,16 @@ def test_brokers_add_and_verify_for_many_transactions() -> None:
         assert await ask(True) == [[unknown] * 2, [fenced] * 2]
         assert await ask(False) == [[0, 0], [fenced] * 2]
         assert await ask(True) == [[0, 0], [fenced] * 2]
-        assert house.node is not None
-        house.node.broker.authorizer = denying(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "kafka-cluster")
+        assert harness.node is not None
+        harness.node.broker.authorizer = denying(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "kafka-cluster")
         answer = await client.ask(AddPartitionsToTxnRequest(transactions=[]), 4)
         assert answer.error_code == errors.ClusterAuthorizationFailed.code
 
-    transaction_house().run(scenario)
+    transaction_harness().run(scenario)
 
 
 def test_an_open_transaction_of_the_one_before_is_aborted() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         old = await Transacting(client).prepare()
         assert await old.produce(b"zombie") == 0
         new = Transacting(client)
@@ -138,45 +138,45 @@ def test_an_open_transaction_of_the_one_before_is_aborted() -> None:
         assert await new.produce(b"fresh") == 0
         assert await new.end(True) == 0
 
-    transaction_house().run(scenario)
+    transaction_harness().run(scenario)
 
 
 def test_a_transaction_that_takes_too_long_is_aborted() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
         assert await producer.init(timeout_ms=2000) == 0
         assert await producer.produce(b"slow") == 0
         import asyncio
 
         await asyncio.sleep(25)
-        assert await settled(house) == {"tx": "CompleteAbort"}
+        assert await settled(harness) == {"tx": "CompleteAbort"}
         assert await aborted(client) == [(producer.producer_id, 0)]
         assert await producer.produce(b"more") == errors.InvalidProducerEpoch.code
 
-    transaction_house().run(scenario)
+    transaction_harness().run(scenario)
 
 
 def test_a_crash_leaves_nothing_half_done() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
         assert await producer.produce(b"a") == 0
         assert await producer.end(True) == 0
-        house.machine.crash()
-        await house.start()
-        client = await house.connect(environment)
-        assert house.node is not None
-        while house.node.broker.transactions.is_loading:
+        harness.machine.crash()
+        await harness.start()
+        client = await harness.connect(environment)
+        assert harness.node is not None
+        while harness.node.broker.transactions.is_loading:
             import asyncio
 
             await asyncio.sleep(0.01)
-        assert await settled(house) == {"tx": "CompleteCommit"}
+        assert await settled(harness) == {"tx": "CompleteCommit"}
         assert await stable_offset(client) >= 2
 
-    transaction_house().run(scenario)
+    transaction_harness().run(scenario)
 
 
 def test_transactions_are_listed_and_described() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client, "app-1").prepare()
         await Transacting(client, "app-2").prepare()
         assert await producer.produce(b"a", partition=1) == 0
@@ -199,10 +199,10 @@ def test_transactions_are_listed_and_described() -> None:
         assert [(each.topic, each.partitions) for each in one.topics] == [("t", [1])]
         assert nobody.error_code == errors.TransactionalIdNotFound.code
         assert empty.error_code == errors.InvalidRequest.code
-        assert house.node is not None
-        house.node.broker.authorizer = denying(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "app-1")
+        assert harness.node is not None
+        harness.node.broker.authorizer = denying(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "app-1")
         assert await names() == ["app-2"]
         described = await client.ask(DescribeTransactionsRequest(["app-1"]), 0)
         assert described.transaction_states[0].error_code == errors.TransactionalIdAuthorizationFailed.code
 
-    transaction_house().run(scenario)
+    transaction_harness().run(scenario)

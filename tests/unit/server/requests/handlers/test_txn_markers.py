@@ -12,7 +12,7 @@ from tests.unit.server.harness.transactional_producer import (
     Transacting,
     aborted,
     stable_offset,
-    transaction_house,
+    transaction_harness,
 )
 
 
@@ -31,7 +31,7 @@ async def codes(client: Client, request: WriteTxnMarkersRequest, version: int = 
 
 
 def test_a_marker_ends_what_is_open_and_an_older_one_is_refused() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
         unknown = errors.UnknownTopicOrPartition.code
         assert await producer.produce(b"a") == 0
@@ -46,15 +46,15 @@ def test_a_marker_ends_what_is_open_and_an_older_one_is_refused() -> None:
         late = marker(producer, epoch=producer.epoch, coordinator_epoch=8)
         assert await codes(client, late) == [errors.TransactionCoordinatorFenced.code, unknown]
 
-    transaction_house().run(scenario)
+    transaction_harness().run(scenario)
 
 
 def test_not_everybody_may_write_markers() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
-        assert house.node is not None
-        house.node.broker.authorizer = Denying(lambda operation, kind, name: kind is ResourceType.CLUSTER)
+        assert harness.node is not None
+        harness.node.broker.authorizer = Denying(lambda operation, kind, name: kind is ResourceType.CLUSTER)
         refused = errors.ClusterAuthorizationFailed.code
         assert await codes(client, marker(producer, epoch=0)) == [refused, refused]
 
-    transaction_house().run(scenario)
+    transaction_harness().run(scenario)

@@ -14,7 +14,7 @@ from millbeck.server.transactions.write_verification import Outcomes, Verificati
 from millbeck.wire.messages.group_offsets import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from millbeck.wire.messages.transactions import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.transactional_producer import Transacting, denying, settled, transaction_house
+from tests.unit.server.harness.transactional_producer import Transacting, denying, settled, transaction_harness
 
 
 async def fetch(client: Client, group: str, *, stable: bool) -> tuple[int, int]:
@@ -28,7 +28,7 @@ async def fetch(client: Client, group: str, *, stable: bool) -> tuple[int, int]:
 @pytest.mark.parametrize("version", [0, 2])
 @pytest.mark.parametrize("is_committed", [True, False])
 def test_offsets_follow_their_transaction(version: int, is_committed: bool) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client, version=version).prepare()
         if version == 0:
             assert await producer.add_offsets("g") == 0
@@ -36,37 +36,37 @@ def test_offsets_follow_their_transaction(version: int, is_committed: bool) -> N
         assert await fetch(client, "g", stable=False) == (-1, 0)
         assert await fetch(client, "g", stable=True) == (-1, errors.UnstableOffsetCommit.code)
         assert await producer.end(is_committed) == 0
-        await settled(house)
+        await settled(harness)
         assert await fetch(client, "g", stable=True) == (5 if is_committed else -1, 0)
 
-    transaction_house().run(scenario)
+    transaction_harness().run(scenario)
 
 
 @pytest.mark.parametrize("is_committed", [True, False])
 def test_offsets_survive_a_crash_before_and_after_the_end(is_committed: bool) -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
         assert await producer.commit_offset("g", 5) == 0
         for _ in range(2):
-            house.machine.crash()
-            await house.start()
-            producer.client = client = await house.connect(environment)
-            assert house.node is not None
-            while any(each.is_loading for each in house.node.broker.coordinators):
+            harness.machine.crash()
+            await harness.start()
+            producer.client = client = await harness.connect(environment)
+            assert harness.node is not None
+            while any(each.is_loading for each in harness.node.broker.coordinators):
                 import asyncio
 
                 await asyncio.sleep(0.01)
             if producer.epoch == 0:
                 assert (await fetch(client, "g", stable=True))[1] == errors.UnstableOffsetCommit.code
                 assert await producer.end(is_committed) == 0
-                await settled(house)
+                await settled(harness)
         assert await fetch(client, "g", stable=True) == (5 if is_committed else -1, 0)
 
-    transaction_house().run(scenario)
+    transaction_harness().run(scenario)
 
 
 def test_who_may_not_commit_is_told_why() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client, version=0).prepare()
         # Not part of the transaction: a client of this version must have added them first.
         assert await producer.commit_offset("g", 5) == errors.TransactionAbortable.code
@@ -76,25 +76,25 @@ def test_who_may_not_commit_is_told_why() -> None:
         topics = [TxnOffsetCommitRequestTopic("nope", [TxnOffsetCommitRequestPartition(0, 1)])]
         assert await producer.commit_offset("g", 5, topics=topics) == errors.UnknownTopicOrPartition.code
         assert await producer.commit_offset("g", 5) == 0
-        assert house.node is not None
+        assert harness.node is not None
         for resource, name, error in [
             (ResourceType.GROUP, "g", errors.GroupAuthorizationFailed),
             (ResourceType.TOPIC, "t", errors.TopicAuthorizationFailed),
         ]:
-            house.node.broker.authorizer = denying(Operation.READ, resource, name)
+            harness.node.broker.authorizer = denying(Operation.READ, resource, name)
             assert await producer.commit_offset("g", 5) == error.code
         assert await producer.end(True) == 0
 
-    transaction_house().run(scenario)
+    transaction_harness().run(scenario)
 
 
 def test_where_the_group_is_not_the_client_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would come back for ever if it were told to wait, as it is when only the transaction's coordinator is away."""
 
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         producer = await Transacting(client).prepare()
-        assert house.node is not None
-        broker = house.node.broker
+        assert harness.node is not None
+        broker = harness.node.broker
 
         away: list[errors.ApiError] = [
             errors.NotCoordinator(),
@@ -116,7 +116,7 @@ def test_where_the_group_is_not_the_client_is_sent_away(monkeypatch: pytest.Monk
             assert await producer.commit_offset("g", 5) == errors.NotCoordinator.code
         assert await producer.commit_offset("g", 5) == 0
 
-    transaction_house().run(scenario)
+    transaction_harness().run(scenario)
 
 
 def refusing(error: errors.ApiError) -> Callable[..., None]:

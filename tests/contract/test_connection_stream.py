@@ -1,4 +1,4 @@
-"""What every outlet promises: order, release of each slice exactly once, back-pressure, and a clean end."""
+"""What every stream promises: order, release of each slice exactly once, back-pressure, and a clean end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Releases:
 
 
 class Sender(asyncio.Protocol):
-    """The server's end: owns an outlet and forwards the two calls it must."""
+    """The server's end: owns a stream and forwards the two calls it must."""
 
     def __init__(self, network: Any) -> None:
         self.network = network
@@ -49,22 +49,22 @@ class Sender(asyncio.Protocol):
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
-        self.outlet = self.network.outlet(transport)
-        self.outlet.on_drained(self._drained)
+        self.stream = self.network.connection_stream(transport)
+        self.stream.on_drained(self._drained)
         self.made.set()
 
     def handshake_completed(self, certificate: bytes | None) -> None:
         self.secured.set()
 
     def _drained(self) -> None:
-        assert self.outlet.queued_bytes == 0
+        assert self.stream.queued_bytes == 0
         self.drained_count += 1
 
     def resume_writing(self) -> None:
-        self.outlet.resume_writing()
+        self.stream.resume_writing()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.outlet.closed()
+        self.stream.closed()
         self.lost.set()
 
 
@@ -155,12 +155,12 @@ def test_everything_arrives_in_order_and_every_slice_is_released_once(connecting
         for reply in plan:
             parts, content = _parts(file, releases, reply)
             expected += content
-            sender.outlet.send(parts)
+            sender.stream.send(parts)
         await receiver.until(lambda: len(receiver.received) >= len(expected))
-        sender.outlet.close_when_drained()
+        sender.stream.close_when_drained()
         await receiver.until(lambda: receiver.is_lost)
         await sender.lost.wait()
-        return bytes(receiver.received) == expected, sender.outlet.queued_bytes
+        return bytes(receiver.received) == expected, sender.stream.queued_bytes
 
     assert connecting_machine.run(scenario) == (True, 0)
     assert releases.counts == [1] * len(releases.counts)
@@ -182,8 +182,8 @@ def test_any_replies_arrive_whole(connecting_machine: Machine, plan: Any) -> Non
         for reply in plan:
             parts, content = _parts(file, releases, reply)
             expected += content
-            sender.outlet.send(parts)
-        sender.outlet.close_when_drained()
+            sender.stream.send(parts)
+        sender.stream.close_when_drained()
         await receiver.until(lambda: receiver.is_lost)
         return bytes(receiver.received) == expected
 
@@ -200,16 +200,16 @@ def test_a_reader_that_does_not_read_queues_and_draining_is_told_once(connecting
         receiver.transport.pause_reading()
         await asyncio.sleep(0.01)
         expected = b""
-        while len(expected) < 40 << 20 and sender.outlet.queued_bytes < 4 << 20:
+        while len(expected) < 40 << 20 and sender.stream.queued_bytes < 4 << 20:
             parts, content = _parts(file, releases, [(False, 0, 10), (True, 0, 3 << 20)])
             expected += content
-            sender.outlet.send(parts)
+            sender.stream.send(parts)
             await asyncio.sleep(0.005)
-        queued, drained = sender.outlet.queued_bytes, sender.drained_count
+        queued, drained = sender.stream.queued_bytes, sender.drained_count
         assert not all(releases.counts)
         receiver.transport.resume_reading()
         await receiver.until(lambda: len(receiver.received) == len(expected))
-        while sender.outlet.queued_bytes:
+        while sender.stream.queued_bytes:
             await asyncio.sleep(0.001)
         sender.transport.abort()
         return queued >= 4 << 20, sender.drained_count - drained, receiver.received == expected
@@ -222,7 +222,7 @@ def test_no_drained_call_when_everything_went_out_at_once(connecting_machine: Ma
     async def scenario(environment: Environment) -> object:
         sender, receiver = await _joined(connecting_machine, environment)
         for _ in range(5):
-            sender.outlet.send([b"small"])
+            sender.stream.send([b"small"])
             await asyncio.sleep(0.005)
         await receiver.until(lambda: len(receiver.received) == 25)
         return sender.drained_count
@@ -241,7 +241,7 @@ def test_a_slice_that_shrank_aborts_the_connection(connecting_machine: Machine) 
         ) -> object:
             sender, receiver = await _joined(connecting_machine, environment)
             parts = [b"header", releases.slice(file, 0, size), b"trailer", releases.slice(file, 0, 10)]
-            sender.outlet.send(parts)
+            sender.stream.send(parts)
             await sender.lost.wait()
             await receiver.until(lambda: receiver.is_lost)
             return bytes(receiver.received)
@@ -262,7 +262,7 @@ def test_a_file_that_fails_aborts_the_connection(connecting_machine: Machine) ->
             environment: Environment, size: int = size, file: File = file, releases: Releases = releases
         ) -> object:
             sender, _ = await _joined(connecting_machine, environment)
-            sender.outlet.send([releases.slice(file, 0, size), releases.slice(file, 0, 10)])
+            sender.stream.send([releases.slice(file, 0, size), releases.slice(file, 0, 10)])
             await sender.lost.wait()
             return True
 
@@ -278,13 +278,13 @@ def test_a_connection_lost_in_the_middle_releases_everything_once(connecting_mac
         sender, receiver = await _joined(connecting_machine, environment, send_buffer_bytes=SMALL_BUFFER)
         receiver.transport.pause_reading()
         for _ in range(8):
-            sender.outlet.send([b"header", releases.slice(file, 0, 2 << 20), releases.slice(file, 9, 9)])
+            sender.stream.send([b"header", releases.slice(file, 0, 2 << 20), releases.slice(file, 9, 9)])
         receiver.transport.abort()
         await sender.lost.wait()
-        sender.outlet.closed()
+        sender.stream.closed()
         # After the end everything is dropped, and slices are released all the same.
-        sender.outlet.send([b"late", releases.slice(file, 0, 10)])
-        return sender.outlet.queued_bytes
+        sender.stream.send([b"late", releases.slice(file, 0, 10)])
+        return sender.stream.queued_bytes
 
     queued = connecting_machine.run(scenario)
     assert queued == 0 or connecting_machine.kind == "simulated"
@@ -297,9 +297,9 @@ def test_closing_waits_for_what_was_handed_over_and_refuses_more(connecting_mach
 
     async def scenario(environment: Environment) -> object:
         sender, receiver = await _joined(connecting_machine, environment, send_buffer_bytes=SMALL_BUFFER)
-        sender.outlet.send([b"header", releases.slice(file, 0, FILE_SIZE)])
-        sender.outlet.close_when_drained()
-        sender.outlet.send([b"too late", releases.slice(file, 0, 10)])
+        sender.stream.send([b"header", releases.slice(file, 0, FILE_SIZE)])
+        sender.stream.close_when_drained()
+        sender.stream.send([b"too late", releases.slice(file, 0, 10)])
         await receiver.until(lambda: receiver.is_lost)
         return bytes(receiver.received)
 
@@ -307,10 +307,10 @@ def test_closing_waits_for_what_was_handed_over_and_refuses_more(connecting_mach
     assert releases.counts == [1, 1]
 
 
-def test_closing_an_idle_outlet_closes_at_once(connecting_machine: Machine) -> None:
+def test_closing_an_idle_stream_closes_at_once(connecting_machine: Machine) -> None:
     async def scenario(environment: Environment) -> object:
         sender, receiver = await _joined(connecting_machine, environment)
-        sender.outlet.close_when_drained()
+        sender.stream.close_when_drained()
         await receiver.until(lambda: receiver.is_lost)
         await sender.lost.wait()
         return sender.drained_count
@@ -330,10 +330,10 @@ def test_the_drained_callback_may_send_again(connecting_machine: Machine) -> Non
             nonlocal rounds
             rounds += 1
             if rounds < 4:
-                sender.outlet.send([releases.slice(file, 0, FILE_SIZE)])
+                sender.stream.send([releases.slice(file, 0, FILE_SIZE)])
 
-        sender.outlet.on_drained(refill)
-        sender.outlet.send([releases.slice(file, 0, FILE_SIZE)])
+        sender.stream.on_drained(refill)
+        sender.stream.send([releases.slice(file, 0, FILE_SIZE)])
         await receiver.until(lambda: len(receiver.received) >= 4 * FILE_SIZE)
         return bytes(receiver.received) == CONTENT * 4
 
@@ -350,7 +350,7 @@ def test_what_has_arrived_is_received_at_once_or_left_to_the_transport(connectin
         buffer = bytearray(64)
 
         def arrived(data: bytes) -> None:
-            count = sender.outlet.receive(memoryview(buffer))
+            count = sender.stream.receive(memoryview(buffer))
             received.extend(data + buffer[:count])
 
         sender.data_received = arrived
@@ -361,6 +361,6 @@ def test_what_has_arrived_is_received_at_once_or_left_to_the_transport(connectin
             await asyncio.sleep(0.001)
         receiver.transport.close()
         await sender.lost.wait()
-        return bytes(received), sender.outlet.receive(memoryview(buffer))
+        return bytes(received), sender.stream.receive(memoryview(buffer))
 
     assert connecting_machine.run(scenario) == (b"".join(bytes([index]) * 10 for index in range(20)), 0)
