@@ -342,12 +342,12 @@ def test_a_scrub_that_finds_damage_takes_only_that_partition_offline() -> None:
 
 
 def test_the_first_scrub_does_not_wait_for_a_day() -> None:
-    async def scenario(house: BrokerHarness, client: Client, environment: Environment) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client)
         await produce(client, b"x" * 1000)
         await asyncio.sleep(120)
-        log = partition_of(house).log
-        damage(house, "/data/t-0/00000000000000000000.log", 500)
+        log = partition_of(harness).log
+        damage(harness, "/data/t-0/00000000000000000000.log", 500)
         await asyncio.sleep(FIRST_SCRUB_SECONDS_MAX - 240)
         assert not log.is_offline
         await asyncio.sleep(240)
