@@ -22,6 +22,7 @@ from typing import Final, Self
 from millbeck.client.config import Value
 from millbeck.client.consumer import Consumer
 from millbeck.client.producer import Producer
+from millbeck.client.producer.batch import RecordFuture
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.ids import TopicPartition
@@ -118,10 +119,11 @@ class Writer:
     async def _commit(self, records: Sequence[LogRecord], headers: Sequence[tuple[str, bytes]]) -> int:
         producer = self._producer
         producer.begin_transaction()
-        stored = [
-            await producer.enqueue(self._topic, record.value, key=record.key, partition=0, headers=headers)
-            for record in records
-        ]
+        stored: list[RecordFuture] = []
+        for record in records:
+            future = await producer.enqueue(self._topic, record.value, key=record.key, partition=0, headers=headers)
+            future.add_done_callback(_noted)
+            stored.append(future)
         await producer.commit_transaction()
         return (await stored[-1]).offset
 
@@ -130,3 +132,9 @@ class Writer:
             await self._producer.close(0)
         except ApiError as error:
             log.debug("closing the writer: %s", error)
+
+
+def _noted(stored: RecordFuture) -> None:
+    """Take note of a failure, which asyncio would otherwise report; the commit raises it for the whole transaction."""
+    if not stored.cancelled():
+        stored.exception()
