@@ -16,6 +16,7 @@ from millbeck.cli.nodes.control import ControlServer
 from millbeck.cli.nodes.node_processes import NodeCommand, NodeProcess, NodeProcesses
 from millbeck.cli.nodes.running_nodes import announce, runtime_directory
 from millbeck.cli.nodes.up_directory import secure_nodes
+from millbeck.cli.nodes.up_registry import EXTRA, PORT, REPLICAS_MAX, RegistryOnDemand, is_installed
 from millbeck.cli.nodes.up_screen import bootstrap_of, cluster_screen, secure_cluster_screen
 from millbeck.cli.settings import embedded_config, settings_of_options
 from millbeck.host import real_environment
@@ -85,13 +86,14 @@ def run_cluster(
     failover = failover_text(configs[0].membership.broker_session_timeout_ms)
     shown = "in memory, lost on exit" if is_memory else directory
 
-    def screen(answers: Sequence[dict[str, int]]) -> str:
+    def screen(answers: Sequence[dict[str, int]], registry: str) -> str:
         if secured is None:
-            return cluster_screen(host, answers, data=shown, failover=failover)
+            return cluster_screen(host, answers, data=shown, failover=failover, registry=registry)
         secured.write_client_files(environment.files, bootstrap_of(host, answers))
         return secure_cluster_screen(host, answers, data=directory, is_memory=is_memory)
 
-    asyncio.run(_run(orders, verbose=verbose, host=host, data=directory, screen=screen))
+    registry_port = None if is_secure else PORT if port else 0
+    asyncio.run(_run(orders, verbose=verbose, host=host, data=directory, screen=screen, registry_port=registry_port))
 
 
 def check_settings(settings: Sequence[str], racks: Sequence[str] = ()) -> None:
@@ -145,14 +147,17 @@ async def _run(
     verbose: bool,
     host: str,
     data: str,
-    screen: Callable[[Sequence[dict[str, int]]], str],
+    screen: Callable[[Sequence[dict[str, int]], str], str],
+    registry_port: int | None,
 ) -> None:
+    """Run the nodes, and the schema registry if ``registry_port`` is set (0 means a free port)."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     fleet = NodeProcesses(orders, verbose=verbose)
     waits: list[asyncio.Task[object]] = [asyncio.create_task(stop.wait())]
+    registry: RegistryOnDemand | None = None
     try:
         starting = asyncio.create_task(fleet.start())
         await asyncio.wait([starting, *waits], return_when=asyncio.FIRST_COMPLETED)
@@ -160,7 +165,11 @@ async def _run(
             starting.cancel()
             return
         await starting
-        click.echo(screen([member.answer for member in fleet.members]))
+        answers = [member.answer for member in fleet.members]
+        if registry_port is not None and is_installed():
+            count = min(REPLICAS_MAX, len(answers))
+            registry = RegistryOnDemand("127.0.0.1", registry_port, bootstrap_of(host, answers), replica_count=count)
+        click.echo(screen(answers, EXTRA if registry is None else registry.url))
         failing = asyncio.create_task(fleet.failed())
         async with _controlled(fleet, host=host, data=data):
             await asyncio.wait([failing, *waits], return_when=asyncio.FIRST_COMPLETED)
@@ -170,6 +179,8 @@ async def _run(
     finally:
         for wait in waits:
             wait.cancel()
+        if registry is not None:
+            await registry.close()
         await fleet.stop()
 
 

@@ -122,4 +122,4 @@ def _registry(address: str, port: int, registries: list[RegistryOnDemand]) -> st
         return EXTRA
     registry = RegistryOnDemand("127.0.0.1", PORT if port else 0, address)
     registries.append(registry)
-    return f"http://{registry.host}:{registry.port}"
+    return registry.url

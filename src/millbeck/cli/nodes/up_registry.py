@@ -22,6 +22,9 @@ EXTRA: Final = "pip install 'millbeck[registry]'"
 _BACKLOG: Final = 128
 
 
+REPLICAS_MAX: Final = 3
+
+
 def is_installed() -> bool:
     return all(find_spec(name) is not None for name in ("starlette", "uvicorn", "httptools"))
 
@@ -29,8 +32,10 @@ def is_installed() -> bool:
 class RegistryOnDemand:
     """Create it inside a running event loop; `close` it at the end."""
 
-    def __init__(self, host: str, port: int, bootstrap: str) -> None:
+    def __init__(self, host: str, port: int, bootstrap: str, *, replica_count: int = 1) -> None:
+        """``replica_count`` is the number of replicas of the registry's topic."""
         self._bootstrap = bootstrap
+        self._replica_count = replica_count
         self._loop = asyncio.get_running_loop()
         self._socket = _listen(host, port)
         self.host = host
@@ -52,7 +57,7 @@ class RegistryOnDemand:
         settings = {
             "listeners": f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}",
             "kafkastore.bootstrap.servers": self._bootstrap,
-            "kafkastore.topic.replication.factor": "1",
+            "kafkastore.topic.replication.factor": str(self._replica_count),
         }
         arguments = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
         arguments += ["--socket", str(number), "--idle-seconds", str(IDLE_SECONDS), "--stops-with-input"]
@@ -87,6 +92,10 @@ class RegistryOnDemand:
             self._running.cancel()
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self.port}"
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -49,8 +49,10 @@ def address_of(node: Node) -> str:
     return f"{f'[{host}]' if ':' in host else host}:{listener.port}"
 
 
-def cluster_screen(host: str, answers: Sequence[dict[str, int]], *, data: str, failover: str) -> str:
-    """The screen of several nodes; ``answers`` has the ports of each."""
+def cluster_screen(
+    host: str, answers: Sequence[dict[str, int]], *, data: str, failover: str, registry: str = ""
+) -> str:
+    """The screen of several nodes; ``answers`` has the ports of each, and ``registry`` is as for one node."""
     first = bootstrap_of(host, answers[:1])
     lines = [
         "",
@@ -59,6 +61,7 @@ def cluster_screen(host: str, answers: Sequence[dict[str, int]], *, data: str, f
         f"    bootstrap    {bootstrap_of(host, answers)}",
         f"    data         {data}",
         _metrics_of(answers),
+        *([f"    registry     {registry}"] if registry else []),
         f"    failover     {failover}",
         "",
         *_shell(first),

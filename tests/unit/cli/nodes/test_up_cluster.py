@@ -60,10 +60,10 @@ def configs_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **options: Any) 
     told = []
 
     async def start(
-        orders: Sequence[NodeCommand], *, screen: Callable[[list[dict[str, int]]], str], **others: object
+        orders: Sequence[NodeCommand], *, screen: Callable[[list[dict[str, int]], str], str], **others: object
     ) -> None:
         found.extend(NodeConfig(order.settings) for order in orders)
-        shown = screen([{"port": 1, "metrics_port": 2}])
+        shown = screen([{"port": 1, "metrics_port": 2}], "")
         told.append(next(line for line in shown.splitlines() if "failover " in line).split(maxsplit=1)[1])
 
     monkeypatch.setattr("millbeck.cli.nodes.up_cluster._run", start)

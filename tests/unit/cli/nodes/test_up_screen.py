@@ -28,7 +28,9 @@ DATA = "/srv/projects/orders/.millbeck"
 SCREENS = {
     "a node": screen(node("127.0.0.1"), "/srv/projects/orders/.millbeck", "http://127.0.0.1:8081"),
     "another port": screen(node("127.0.0.1", 65535), "/data", "pip install 'millbeck[registry]'"),
-    "three nodes": cluster_screen("127.0.0.1", ANSWERS, data="/srv/projects/orders/.millbeck", failover=FAILOVER),
+    "three nodes": cluster_screen(
+        "127.0.0.1", ANSWERS, data="/srv/projects/orders/.millbeck", failover=FAILOVER, registry="http://127.0.0.1:8081"
+    ),
     "a secured node": secure_screen(node("127.0.0.1", 65535), DATA, is_memory=True),
     "three secured nodes": secure_cluster_screen("127.0.0.1", ANSWERS, data=DATA, is_memory=True),
 }
@@ -84,5 +86,7 @@ def test_several_nodes_and_how_to_stop_one_of_them() -> None:
     shown = cluster_screen("::1", ANSWERS[:2], data="/d", failover="soon")
     assert "bootstrap    [::1]:9092,[::1]:9102" in shown
     assert "2 nodes" in shown
+    assert "registry" not in shown
+    assert "registry     http://127.0.0.1:8081" in SCREENS["three nodes"]
     assert "failover     soon" in shown
     assert "millbeck up kill 2" in shown
