@@ -95,8 +95,7 @@ _BY_NAME: Final[dict[str, Callable[[], Any]]] = {
 
 def serde_named(setting: str, name: str, kind: str) -> Any:
     """Create the object named by a setting such as ``key.serializer``; ``kind`` is Serializer or Deserializer."""
-    short = name.removeprefix(_JAVA).removesuffix(kind) if name.startswith(_JAVA) else name
-    found = _BY_NAME.get(short)
+    found = _BY_NAME.get(name) or _BY_NAME.get(name.removeprefix(_JAVA).removesuffix(kind))
     if found is not None:
         return found()
     if name.startswith(_JAVA):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from millbeck.kernel.java_names import full_name
 from millbeck.kernel.options import (
     BOOLEAN,
     INT,
@@ -31,7 +32,7 @@ SHARE_ASSIGNORS = {"simple": f"{_PACKAGE}.SimpleAssignor"}
 def _named(entries: tuple[str, ...], known: Mapping[str, str]) -> tuple[str, ...]:
     """Replace class names by assignor names."""
     by_class = {class_name: name for name, class_name in known.items()}
-    return tuple(by_class.get(entry, entry) for entry in entries)
+    return tuple(by_class.get(full_name(entry, by_class), entry) for entry in entries)
 
 
 def _some_of(known: Mapping[str, str]) -> Validator[tuple[str, ...]]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from millbeck.kernel.errors import InvalidConfig
+from millbeck.kernel.java_names import full_name
 from millbeck.kernel.option_kinds import ProvidedText
 from millbeck.kernel.properties import parse_properties
 
@@ -71,7 +72,7 @@ def _providers(settings: Mapping[str, str]) -> dict[str, _Provider]:
         if not name:
             continue
         prefix = f"{CONFIG_PROVIDERS}.{name}"
-        class_name = settings.get(f"{prefix}.class", "").strip()
+        class_name = full_name(settings.get(f"{prefix}.class", "").strip(), _CLASSES)
         if class_name not in _CLASSES:
             raise InvalidConfig(
                 f"{prefix}.class: {class_name[:200] or 'not set'}: one of {', '.join(_CLASSES)} is needed"

@@ -34,8 +34,8 @@ def test_what_is_serialized_is_deserialized(serde: Any, value: Any, data: bytes)
 
 def test_settings_name_them() -> None:
     assert isinstance(serde_named("key.serializer", "str", "Serializer"), StrSerde)
-    java = "org.apache.kafka.common.serialization.IntegerDeserializer"
-    assert serde_named("value.deserializer", java, "Deserializer").deserialize("t", b"\0\0\0\1", []) == 1
+    for java in ("org.apache.kafka.common.serialization.IntegerDeserializer", "IntegerDeserializer"):
+        assert serde_named("value.deserializer", java, "Deserializer").deserialize("t", b"\0\0\0\1", []) == 1
     named = serde_named("value.serializer", "millbeck.client.serialization:JsonSerde", "Serializer")
     assert isinstance(named, JsonSerde)
     for name in ("org.apache.kafka.common.serialization.VoidSerializer", "nothing", "no.such:Class"):

@@ -42,6 +42,7 @@ NAMED = {
     "range": ("range",),
     f"{KAFKAS}.RangeAssignor,{KAFKAS}.UniformAssignor": ("range", "uniform"),
     f"{KAFKAS}.UniformAssignor,range": ("uniform", "range"),
+    "RangeAssignor,UniformAssignor": ("range", "uniform"),
 }
 
 
@@ -50,7 +51,7 @@ def test_kafkas_classes_are_the_assignors_of_the_same_name(text: str, names: tup
     options = ConsumerProtocolOptions.of(assignors=text)
     assert options.assignor_names == names
     assert ",".join(options.assignors) == text, "what was written is what is described"
-    for share in ("simple", f"{KAFKAS}.SimpleAssignor"):
+    for share in ("simple", f"{KAFKAS}.SimpleAssignor", "SimpleAssignor"):
         assert ShareProtocolOptions.of(assignors=share).assignor_name == "simple"
 
 

@@ -29,7 +29,7 @@ PROVIDERS = {
     "config.providers.file.param.allowed.paths": "/etc,/run/",
     "config.providers.dir.class": DIRECTORY_PROVIDER,
     "config.providers.dir.param.allowed.paths": "/run/secrets",
-    "config.providers.env.class": ENVIRONMENT_PROVIDER,
+    "config.providers.env.class": ENVIRONMENT_PROVIDER.rpartition(".")[2],
     "config.providers.env.param.allowlist.pattern": "APP_.*",
 }
 

@@ -9,6 +9,7 @@ from typing import Final, Self
 from millbeck.client.config import CLIENT, MINUTE_MS, Value
 from millbeck.client.consumer.decoding_config import DecodingConfig
 from millbeck.kernel.errors import InvalidConfig
+from millbeck.kernel.java_names import full_name
 from millbeck.kernel.options import (
     BOOLEAN,
     INT,
@@ -36,7 +37,7 @@ ASSIGNOR_NAMES: Final = {
     "org.apache.kafka.clients.consumer.StickyAssignor": "sticky",
     "org.apache.kafka.clients.consumer.CooperativeStickyAssignor": "cooperative-sticky",
 }
-"""Assignors by their spelling in configurations: the protocol name, or the Java class."""
+"""Assignors by their spelling in configurations: the protocol name, or the Java class, also without its package."""
 
 _DURATION: Final = re.compile(
     r"by_duration:P(?:(?P<days>[0-9]{1,6})D)?"
@@ -132,7 +133,7 @@ class ConsumerConfig(DecodingConfig):
             non_empty(),
             distinct(),
             Validator(
-                lambda names: all(name in ASSIGNOR_NAMES for name in names),
+                lambda names: all(full_name(name, ASSIGNOR_NAMES) in ASSIGNOR_NAMES for name in names),
                 "a list of range, roundrobin, sticky and cooperative-sticky",
             ),
         ),
@@ -241,7 +242,8 @@ class ConsumerConfig(DecodingConfig):
     @property
     def assignors(self) -> tuple[str, ...]:
         """The assignors' protocol names."""
-        return tuple(dict.fromkeys(ASSIGNOR_NAMES[name] for name in self.partition_assignment_strategy))
+        given = self.partition_assignment_strategy
+        return tuple(dict.fromkeys(ASSIGNOR_NAMES[full_name(name, ASSIGNOR_NAMES)] for name in given))
 
     @property
     def reads_committed(self) -> bool:

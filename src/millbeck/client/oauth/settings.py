@@ -11,6 +11,7 @@ from millbeck.client.http import HttpLimits
 from millbeck.client.oauth.options import DEFAULT_RETRIEVER, ClientOauthOptions
 from millbeck.client.tls_options import ClientTlsOptions
 from millbeck.kernel.errors import InvalidConfig
+from millbeck.kernel.java_names import full_name
 from millbeck.kernel.options import ConfigLayers, Option, Secret
 from millbeck.security.oauth.access import Allowed, Location, check_file, parse_location
 from millbeck.security.oauth.assertion import ALGORITHMS, AssertionClaims
@@ -133,6 +134,8 @@ def _retriever(read: Read, jaas: Mapping[str, str], allowed: Allowed) -> tuple[R
     handler = read(ClientOauthOptions.sasl_login_callback_handler_class) or None
     setting = ClientOauthOptions.sasl_oauthbearer_token_endpoint_url.name
     url: str | None = read(ClientOauthOptions.sasl_oauthbearer_token_endpoint_url) or None
+    if handler is not None:
+        handler = full_name(handler, (LOGIN_HANDLER, UNSECURED_LOGIN_HANDLER))
     if handler not in (None, LOGIN_HANDLER, UNSECURED_LOGIN_HANDLER):
         raise InvalidConfig(
             f"{ClientOauthOptions.sasl_login_callback_handler_class.name}: {handler[:200]} is not known: use "
@@ -155,7 +158,9 @@ def _retriever(read: Read, jaas: Mapping[str, str], allowed: Allowed) -> tuple[R
 
 
 def _named_retriever(read: Read, location: Location) -> Retriever:
-    name = read(ClientOauthOptions.sasl_oauthbearer_jwt_retriever_class)
+    known = [each for each in Retriever if each is not Retriever.UNSECURED]
+    given = read(ClientOauthOptions.sasl_oauthbearer_jwt_retriever_class)
+    name = full_name(given, (DEFAULT_RETRIEVER, *(each.value for each in known)))
     grant = read(ClientOauthOptions.sasl_oauthbearer_grant_type)
     if name == DEFAULT_RETRIEVER and grant is not None:
         if grant not in _GRANTS:
@@ -164,7 +169,6 @@ def _named_retriever(read: Read, location: Location) -> Retriever:
         return _GRANTS[grant]
     if name == DEFAULT_RETRIEVER:
         return Retriever.CLIENT_CREDENTIALS if location.path is None else Retriever.FILE
-    known = [each for each in Retriever if each is not Retriever.UNSECURED]
     for retriever in known:
         if name == retriever.value:
             return retriever

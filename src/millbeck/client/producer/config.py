@@ -9,6 +9,7 @@ from millbeck.client.config import CLIENT, MINUTE_MS, ClientConfig, Value
 from millbeck.client.plugins import plugin
 from millbeck.client.producer.partitioner import BY_NAME, DefaultPartitioner, Partitioner, ProducerLoad
 from millbeck.kernel.errors import InvalidConfig
+from millbeck.kernel.java_names import full_name
 from millbeck.kernel.options import BOOLEAN, INT, LIST, LONG, STRING, Importance, at_least, between, one_of, option
 
 if TYPE_CHECKING:
@@ -235,8 +236,8 @@ class ProducerConfig(ClientConfig):
     def partitioner(self, randomness: Randomness, load: ProducerLoad) -> Partitioner:
         name = self.partitioner_class
         if name is not None:
-            factory = BY_NAME.get(name) or plugin("partitioner.class", name, "millbeck.partitioners")
-            return cast("Partitioner", factory())
+            known = BY_NAME.get(full_name(name, BY_NAME))
+            return cast("Partitioner", (known or plugin("partitioner.class", name, "millbeck.partitioners"))())
         return DefaultPartitioner(
             randomness,
             batch_size=max(self.batch_size, 1),

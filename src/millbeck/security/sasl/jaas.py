@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Final
 
 from millbeck.kernel.errors import InvalidConfig
+from millbeck.kernel.java_names import full_name
 from millbeck.security.sasl.exchange import GSSAPI, OAUTHBEARER, PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
 
 JAAS_LENGTH_MAX: Final = 1024 * 1024
@@ -118,7 +119,7 @@ def _entry(tokens: list[tuple[str, str]], position: int, setting: str) -> tuple[
     if kind != "word":
         raise InvalidConfig(f"{setting}: Login module not specified in JAAS config")
     try:
-        module = LoginModule(name)
+        module = LoginModule(full_name(name, (each.value for each in LoginModule)))
     except ValueError:
         known = ", ".join(each.value for each in LoginModule)
         raise InvalidConfig(f"{setting}: {name[:100]} is not allowed as login module; use one of {known}") from None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from millbeck.kernel.errors import InvalidConfig
+from millbeck.kernel.java_names import full_name
 from millbeck.kernel.options import Option
 from millbeck.kernel.units import SECOND_MS
 from millbeck.security.oauth.access import Allowed, Location, parse_location
@@ -100,6 +101,8 @@ def oauth_settings(
     """The OAUTHBEARER settings of one listener; ``where`` is its name in messages. Raises `InvalidConfig`."""
     url: str | None = read(OauthServerOptions.jwks_endpoint_url)
     handler: str | None = read(SaslOptions.server_callback_handler_class) or None
+    if handler is not None:
+        handler = full_name(handler, (VALIDATOR_HANDLER, UNSECURED_HANDLER))
     if handler not in (None, VALIDATOR_HANDLER, UNSECURED_HANDLER):
         raise InvalidConfig(
             f"{SaslOptions.server_callback_handler_class.name}: {handler[:200]} is not known: use {VALIDATOR_HANDLER} "
@@ -133,7 +136,7 @@ def peer_tokens(read: Read, jaas: Mapping[str, str], static: Mapping[str, str]) 
 
 
 def _check_validator(name: str) -> None:
-    if name not in VALIDATORS:
+    if full_name(name, VALIDATORS) not in VALIDATORS:
         raise InvalidConfig(
             f"{OauthServerOptions.jwt_validator_class.name}: {name[:200]} does not verify signatures, or is not known: "
             f"use {' or '.join(VALIDATORS)}"

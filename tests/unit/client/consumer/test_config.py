@@ -58,11 +58,9 @@ def test_other_policies_are_refused(text: str) -> None:
         parse(auto_offset_reset=text)
 
 
-def test_strategies_may_be_named_as_java_classes() -> None:
-    config = parse(
-        partition_assignment_strategy=["org.apache.kafka.clients.consumer.StickyAssignor", "sticky", "roundrobin"]
-    )
-    assert config.assignors == ("sticky", "roundrobin")
+@pytest.mark.parametrize("java", ["org.apache.kafka.clients.consumer.StickyAssignor", "StickyAssignor"])
+def test_strategies_may_be_named_as_java_classes(java: str) -> None:
+    assert parse(partition_assignment_strategy=[java, "sticky", "roundrobin"]).assignors == ("sticky", "roundrobin")
 
 
 @pytest.mark.parametrize("strategy", ["", "fastest", ["range", "range"]])

@@ -87,6 +87,10 @@ def test_client_credentials_with_an_assertion() -> None:
     "chosen",
     [
         {f"{P}jwt.retriever.class": f"{PACKAGE}.JwtBearerJwtRetriever"},
+        {
+            f"{P}jwt.retriever.class": "JwtBearerJwtRetriever",
+            "sasl.login.callback.handler.class": "OAuthBearerLoginCallbackHandler",
+        },
         {f"{P}grant.type": "urn:ietf:params:oauth:grant-type:jwt-bearer"},
     ],
 )

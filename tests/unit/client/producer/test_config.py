@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from millbeck.client.producer.config import ProducerConfig
+from millbeck.client.producer.partitioner import RoundRobinPartitioner
 from millbeck.kernel.errors import InvalidConfig
 
 
@@ -22,6 +23,14 @@ def test_defaults_are_those_of_the_java_client() -> None:
     assert (config.batch_size, config.linger_ms, config.max_in_flight) == (16_384, 5, 5)
     assert (config.buffer_memory, config.max_request_size) == (33_554_432, 1_048_576)
     assert (config.max_block_ms, config.delivery_timeout_ms) == (60_000, 120_000)
+
+
+@pytest.mark.parametrize(
+    "name", ["roundrobin", "RoundRobinPartitioner", "org.apache.kafka.clients.producer.RoundRobinPartitioner"]
+)
+def test_the_partitioner_may_be_named_as_javas_class(name: str) -> None:
+    unused: Any = None
+    assert isinstance(parse(partitioner_class=name).partitioner(unused, unused), RoundRobinPartitioner)
 
 
 @pytest.mark.parametrize(("text", "number"), [("all", -1), ("-1", -1), ("0", 0), ("1", 1)])

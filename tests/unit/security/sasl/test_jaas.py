@@ -18,6 +18,11 @@ def test_a_login_module_with_options() -> None:
     assert plain_users(entry) == {"admin": "a;b=c", "al": "x"}
 
 
+def test_a_login_module_may_be_named_in_short() -> None:
+    entry = parse_jaas('ScramLoginModule required username="a" password="b";', SETTING)
+    assert entry.module is LoginModule.SCRAM
+
+
 def test_what_java_reads_is_read() -> None:
     text = f"""// users
     {PLAIN} REQUIRED /* the

@@ -52,6 +52,16 @@ def test_keys_and_rules() -> None:
     assert settings.warnings() == []
 
 
+def test_kafkas_classes_may_be_named_in_short() -> None:
+    settings = oauth(
+        **{
+            HANDLER: "OAuthBearerValidatorCallbackHandler",
+            "sasl.oauthbearer.jwt.validator.class": "BrokerJwtValidator",
+        }
+    )
+    assert settings.keys is not None
+
+
 def test_a_setting_for_the_mechanism_of_the_listener_precedes_the_general_one() -> None:
     prefix = "listener.name.sasl_plaintext.oauthbearer."
     settings = oauth(
