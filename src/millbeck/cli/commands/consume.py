@@ -320,9 +320,12 @@ async def _is_at_end(consumer: Consumer, ends: dict[TopicPartition, int] | None)
     ``ends`` is filled here. Partitions without a leader come last, so that all records of the others are printed before
     the lookup fails.
     """
+    leaderless = set(consumer.partitions_without_leader())
     if ends is None:
-        assignment = consumer.assignment
-        return bool(assignment) and all(consumer.lag(partition) == 0 for partition in assignment)
+        behind = [partition for partition in consumer.assignment if consumer.lag(partition) != 0]
+        if behind and all(partition in leaderless for partition in behind):
+            await consumer.end_offsets(behind)
+        return bool(consumer.assignment) and not behind
     while True:
         for partition, end in ends.items():
             if await consumer.position(partition) < end:
@@ -330,5 +333,4 @@ async def _is_at_end(consumer: Consumer, ends: dict[TopicPartition, int] | None)
         unknown = [partition for partition in consumer.assignment if partition not in ends]
         if not unknown:
             return True
-        leaderless = consumer.partitions_without_leader()
         ends |= await consumer.end_offsets([each for each in unknown if each not in leaderless] or unknown)

@@ -13,10 +13,12 @@ from millbeck.cli.outage_messages import LEADERLESS_SECONDS
 from millbeck.cli.records.record_format import kcat_formatter
 from millbeck.cli.records.start_positions import Start
 from millbeck.client.errors import PartitionUnavailable
+from millbeck.kernel.ids import TopicPartition
 from millbeck.records import batch
 from millbeck.records.record import Record
 from tests.unit.client.fake_cluster import FakeCluster, simulate
 
+A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 USAGE = {
     "a pattern that is none": (("consume", "--include", "("), "--include: '(' is not a regular expression"),
     "no topic": (("consume",), "no topic given"),
@@ -105,6 +107,41 @@ def test_until_the_end_of_all_partitions_those_with_a_leader_are_read_first(monk
         assert sorted(b"".join(printed).split()) == [b"0:x", b"1:1", b"1:2"]
 
     simulate(scenario)
+
+
+class MemberOfGroup:
+    """What a run with --group and --exit asks its consumer."""
+
+    def __init__(self, lags: dict[TopicPartition, int | None], leaderless: list[TopicPartition]) -> None:
+        self.assignment = list(lags)
+        self.lag = lags.get
+        self.partitions_without_leader = lambda: leaderless
+
+    async def end_offsets(self, partitions: list[TopicPartition]) -> None:
+        raise PartitionUnavailable(", ".join(map(str, partitions)))
+
+
+@pytest.mark.parametrize(
+    ("lags", "leaderless", "expected"),
+    [
+        ({}, [], False),
+        ({A0: 0, A1: 0}, [], True),
+        ({A0: 0, A1: None}, [], False),
+        ({A0: None, A1: 3}, [A0], False),
+        ({A0: 0, A1: 0}, [A0], True),
+    ],
+)
+def test_a_member_is_at_the_end_when_it_has_read_everything(
+    lags: dict[TopicPartition, int | None], leaderless: list[TopicPartition], expected: bool
+) -> None:
+    member: Any = MemberOfGroup(lags, leaderless)
+    assert asyncio.run(consume._is_at_end(member, None)) is expected
+
+
+def test_a_member_does_not_wait_for_ever_for_a_partition_without_a_leader() -> None:
+    member: Any = MemberOfGroup({A0: None, A1: 0}, [A0])
+    with pytest.raises(PartitionUnavailable, match=r"^a-0$"):
+        asyncio.run(consume._is_at_end(member, None))
 
 
 def test_a_run_that_ends_early_names_the_partitions_that_had_no_leader(
