@@ -15,6 +15,7 @@ from millbeck.coordinator.config import (
 )
 from millbeck.coordinator.protocol_config import ConsumerProtocolOptions, ShareProtocolOptions, StreamsProtocolOptions
 from millbeck.kernel.errors import InvalidConfig
+from millbeck.kernel.java_names import full_name
 from millbeck.kernel.options import ConfigLayers, Option, OptionSet, Update
 from millbeck.metadata.features import FeatureRange, metadata_version_of, supported_features
 from millbeck.security.hosts import Networks
@@ -189,7 +190,8 @@ class NodeConfig:
         for setting in (listener_key(listener, plain), plain):
             if setting in self.texts:
                 name = self.texts[setting].strip()
-                return None if name in ("", DEFAULT_PRINCIPAL_BUILDER) else (setting, name)
+                is_default = full_name(name, (DEFAULT_PRINCIPAL_BUILDER,)) in ("", DEFAULT_PRINCIPAL_BUILDER)
+                return None if is_default else (setting, name)
         return None
 
     def connections_max(self, listener: str) -> int | None:

@@ -253,6 +253,21 @@ def test_a_listeners_own_tls_settings_come_first() -> None:
     assert config.ssl("IN").ssl_keystore_location == "/all.pem"
 
 
+@pytest.mark.parametrize(
+    ("name", "is_default"),
+    [
+        ("org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder", True),
+        ("DefaultKafkaPrincipalBuilder", True),
+        ("", True),
+        ("OurPrincipals", False),
+    ],
+)
+def test_kafkas_principal_builder_is_the_default_in_full_or_in_short(name: str, is_default: bool) -> None:
+    config = NodeConfig({**SAMPLE, "principal.builder.class": name})
+    expected = None if is_default else ("principal.builder.class", name)
+    assert config.principal_builder("PLAINTEXT") == expected
+
+
 def test_networks_of_a_listener_come_before_those_of_all() -> None:
     config = NodeConfig(
         {
