@@ -14,7 +14,7 @@ MUTANTS ?=
 CHURN ?=
 
 BENCHES := core full budgets rebalance scale turns cold-reads churn cluster compaction spark tls
-PROOFS := sim sim-mutants guarantees golden interop franz-go fuzz upgrade nemesis pipeline-nemesis topologies docs
+PROOFS := sim mutants guarantees golden interop franz-go fuzz upgrade nemesis pipeline-nemesis topologies docs
 
 .DEFAULT_GOAL := help
 .PHONY: help $(READY) $(LEAN) run test build java check types ci docs shape clean bench prove prove-docs $(filter-out docs,$(PROOFS))
@@ -33,7 +33,7 @@ help:
 	@echo "make prove WHAT=...     $(PROOFS)"
 	@echo "make clean              remove what was built and installed here"
 	@echo
-	@echo "Options of single proofs: SEED=17 or SEEDS=1000 (sim), MUTANTS=name (sim-mutants), ROW_SEEDS=100 (guarantees),"
+	@echo "Options of single proofs: SEED=17 or SEEDS=1000 (sim), MUTANTS=name (mutants), ROW_SEEDS=100 (guarantees),"
 	@echo "NEMESIS='kill --seconds 60' (nemesis), FRANZ_GO='--nodes 1' (franz-go), CHURN='--minutes 2' (churn)."
 
 # Figures beside Apache Kafka and the budgets of the design; without WHAT the four of the release.
@@ -112,7 +112,7 @@ sim: $(READY)
 	@test -n '$(PLAN)' || $(BIN)/python -m pytest -q -n 2 tests/sim --seed='$(SEED)' --seeds=$(SEEDS)
 
 # Mistakes made on purpose, each of which the simulation has to notice, and which of its checkers does.
-sim-mutants: $(READY)
+mutants sim-mutants: $(READY)
 	MILLBECK_PURE=1 $(BIN)/python -m millbeck.simulation.mutants.command $(MUTANTS)
 	@test -n '$(MUTANTS)' || MILLBECK_PURE=1 $(BIN)/python -m pytest -q -n 2 -m long tests/sim
 

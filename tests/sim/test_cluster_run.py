@@ -31,7 +31,7 @@ FRESH_SECONDS = 10.0
 SEED_BELOW = 1_000_000_000
 BUSY = "heartbeat counts only when it is decided on"
 QUICKLY_KILLED = ("leader acknowledges alone", "fenced broker stays in ISR", "truncation to the high watermark", BUSY)
-"""The others take their time: ``make sim-mutants``."""
+"""The others take their time: ``make mutants``."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Runs every mutant, and reports which checkers detect it: ``make sim-mutants``."""
+"""Runs every mutant, and reports which checkers detect it: ``make mutants``."""
 
 from __future__ import annotations
 
