@@ -14,6 +14,7 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -112,7 +113,9 @@ class NodeProcess:
             text = line.decode("utf-8", "replace").rstrip()
             self._error_lines.append(text)
             if not text.startswith(ERROR_PREFIX):
-                click.echo(f"node {self.order.node_id}: {text}", err=True)
+                # When nobody reads what this process prints, the nodes' output must be read all the same.
+                with suppress(OSError):
+                    click.echo(f"node {self.order.node_id}: {text}", err=True)
 
     async def wait_until_ready(self) -> None:
         """Wait until the node serves; raises `click.ClickException` if it exits first."""

@@ -50,6 +50,22 @@ def test_the_log_of_each_is_passed_on_a_line_without_end_too(
     run(monkeypatch, program, scenario)
 
 
+def test_output_is_read_though_nobody_reads_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = SERVES.replace("sys.stdin", "sys.stderr.write('x\\n' * 100_000 + 'the last line\\n'); sys.stdin")
+
+    def lost(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    async def scenario(ships: NodeProcesses) -> None:
+        await ships.start()
+        async with asyncio.timeout(30):
+            while any(member.last_error_line() != "the last line" for member in ships.members):
+                await asyncio.sleep(0.05)
+
+    monkeypatch.setattr(click, "echo", lost)
+    run(monkeypatch, program, scenario)
+
+
 def test_one_that_is_killed_is_named_and_started_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
