@@ -224,6 +224,12 @@ def _declare_node(node: Node) -> None:
         ["listener"],
         lambda: [((listener.address.name,), listener.connections_accepted) for listener in node.listeners],
     )
+    node.registry.callback_counter(
+        "millbeck_connections_refused_total",
+        "Connections that were closed at once: above a limit, or from a network that is not allowed.",
+        ["listener"],
+        lambda: [((listener.address.name,), listener.connections_refused) for listener in node.listeners],
+    )
     registry.callback_counter(
         "kafka_server_socket_server_metrics_incoming_byte_total",
         "Bytes received.",

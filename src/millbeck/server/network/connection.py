@@ -219,7 +219,7 @@ class Connection:
         self._stream.begin_reading(self.get_buffer, self.buffer_updated)
         refusal = self.listener.admit(self)
         if refusal:
-            log.warning("connection from %s:%s refused: %s", self.peer_host, self.peer_port, refusal)
+            self.listener.refused(self, refusal)
             self._is_closing = True
             self._transport.abort()
             return

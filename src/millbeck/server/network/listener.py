@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from millbeck.kernel.environment import SYSTEM_BUFFERS, BoundListener, Network, SocketBuffers
 from millbeck.kernel.event_batch import EventBatch
@@ -21,6 +22,10 @@ from millbeck.wire.messages.metadata import ApiVersion
 
 if TYPE_CHECKING:
     from millbeck.server.network.tls import TlsEndpoint
+
+REFUSALS_LOGGED_EVERY_S: Final = 10.0
+
+log = logging.getLogger(__name__)
 
 
 class ByteCount:
@@ -90,6 +95,9 @@ class Listener:
         """Whether only nodes need this listener, so that the limit over all listeners does not hold here."""
         self.connections: dict[int, Connection] = {}
         self.connections_accepted = 0
+        self.connections_refused = 0
+        self._refusals_unlogged = 0
+        self._refusal_logged_at = -REFUSALS_LOGGED_EVERY_S
         self._limits = context.limits
         self._per_ip = context.per_ip
         self.tls = tls
@@ -138,6 +146,17 @@ class Listener:
     def _connection(self) -> Connection:
         self.connections_accepted += 1
         return Connection(self, self.connections_accepted)
+
+    def refused(self, connection: Connection, reason: str) -> None:
+        """Count a refused connection. Only some are logged: their number is up to the clients."""
+        self.connections_refused += 1
+        now = self.now()
+        if now - self._refusal_logged_at < REFUSALS_LOGGED_EVERY_S:
+            self._refusals_unlogged += 1
+            return
+        others = f" ({self._refusals_unlogged} others since the last message)" if self._refusals_unlogged else ""
+        log.warning("connection from %s:%s refused: %s%s", connection.peer_host, connection.peer_port, reason, others)
+        self._refusal_logged_at, self._refusals_unlogged = now, 0
 
     def admit(self, connection: Connection) -> str | None:
         """Admit and count a new connection; if its address is not allowed or a limit is exceeded, returns the reason

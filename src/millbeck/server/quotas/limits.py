@@ -9,6 +9,7 @@ each of its users or client ids separately.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from typing import Final, Generic, Protocol, TypeVar
 
 from millbeck.controller.client_quotas import CLIENT_ID, USER
@@ -18,6 +19,8 @@ IDLE_MS_MAX: Final = 3_600_000
 """The idle time after which a bucket is dropped, as in Kafka: one hour."""
 BUCKETS_MAX: Final = 10_000
 """The maximum number of buckets, because clients choose their ids; the oldest are dropped first."""
+CLIENT_ID_LENGTH_MAX: Final = 256
+"""The maximum length of client ids that are kept; of longer ones a digest is, so that buckets are bounded in bytes."""
 DEFAULT: Final = None
 
 
@@ -64,6 +67,8 @@ class QuotaLimits(Generic[B]):
 
     def of(self, user: str, client_id: str, now_ms: int) -> Limit[B] | None:
         """The limit of a client; None if it has none."""
+        if len(client_id) > CLIENT_ID_LENGTH_MAX:
+            return self._find(user, client_id, now_ms)
         client = (user, client_id)
         if client in self._found:
             limit = self._found[client]
@@ -76,15 +81,18 @@ class QuotaLimits(Generic[B]):
         return limit
 
     def _find(self, user: str, client_id: str, now_ms: int) -> Limit[B] | None:
+        kept_id = client_id
+        if len(client_id) > CLIENT_ID_LENGTH_MAX:
+            kept_id = f"{len(client_id)} {sha256(client_id.encode(errors='surrogatepass')).hexdigest()}"
         for entity, owner in (
-            (((CLIENT_ID, client_id), (USER, user)), (user, client_id)),
-            (((CLIENT_ID, DEFAULT), (USER, user)), (user, client_id)),
+            (((CLIENT_ID, client_id), (USER, user)), (user, kept_id)),
+            (((CLIENT_ID, DEFAULT), (USER, user)), (user, kept_id)),
             (((USER, user),), (user, None)),
-            (((CLIENT_ID, client_id), (USER, DEFAULT)), (user, client_id)),
-            (((CLIENT_ID, DEFAULT), (USER, DEFAULT)), (user, client_id)),
+            (((CLIENT_ID, client_id), (USER, DEFAULT)), (user, kept_id)),
+            (((CLIENT_ID, DEFAULT), (USER, DEFAULT)), (user, kept_id)),
             (((USER, DEFAULT),), (user, None)),
-            (((CLIENT_ID, client_id),), (None, client_id)),
-            (((CLIENT_ID, DEFAULT),), (None, client_id)),
+            (((CLIENT_ID, client_id),), (None, kept_id)),
+            (((CLIENT_ID, DEFAULT),), (None, kept_id)),
         ):
             quota = self._quotas.get(entity)
             if quota is not None:

@@ -137,6 +137,26 @@ def test_clients_of_other_networks_are_refused() -> None:
     placed(scenario)
 
 
+def test_refused_connections_are_counted_and_some_of_them_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(place: Place) -> None:
+        listener = place.listener()
+        await listener.start()
+        listener.open()
+        for _ in range(3):
+            assert (await place.connect()).is_lost
+        await asyncio.sleep(10)
+        for _ in range(2):
+            assert (await place.connect()).is_lost
+        assert listener.connections_refused == 5
+
+    placed(scenario, connections_max=0)
+    told = [record.getMessage() for record in caplog.records if "refused" in record.getMessage()]
+    assert [message.partition("refused: ")[2] for message in told] == [
+        "max.connections=0 reached",
+        "max.connections=0 reached (2 others since the last message)",
+    ]
+
+
 @needs_sources
 def test_connections_wait_until_it_is_open() -> None:
     async def scenario(place: Place) -> None:

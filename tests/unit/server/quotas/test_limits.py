@@ -82,3 +82,20 @@ def test_client_ids_do_not_make_buckets_without_end(monkeypatch: pytest.MonkeyPa
     assert limits.bucket_count == 10
     limits.of("alice", "late", limits_module.IDLE_MS_MAX + 200)
     assert limits.bucket_count == 1
+
+
+def test_long_client_ids_are_told_apart_and_not_kept() -> None:
+    limits = of((("client-id", None),), (("client-id", "x" * 300),), quota=7)
+    one, other = "a" * 30_000 + "1", "a" * 30_000 + "2"
+    first = limits.of("alice", one, 0)
+    assert first is not None
+    again, second = limits.of("bob", one, 0), limits.of("alice", other, 0)
+    assert again is not None
+    assert second is not None
+    assert again.bucket is first.bucket
+    assert second.bucket is not first.bucket
+    assert all(len(part or "") < 100 for owner in limits._buckets for part in owner)
+    assert not limits._found
+    named = limits.of("alice", "x" * 300, 0)
+    assert named is not None
+    assert named.quota == 8
