@@ -41,6 +41,7 @@ _HOMES: Final = {
     "export": "moving",
     "import": "moving",
     "copy": "moving",
+    "repair": "repairing",
     "password": "passwords",
 }
 """The modules of the subcommands that connect to a registry, which are imported when used."""

@@ -6,5 +6,6 @@ levels       compat, mode and context
 directory    a directory of schema files: subjects, references, order
 applying     lint, diff and apply
 moving       export, import and copy
+repairing    repair
 passwords    password
 """

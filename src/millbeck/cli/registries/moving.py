@@ -20,20 +20,14 @@ from millbeck.client.schemas.registry_client import RegistryClient
 
 _CONFIG: Final = "config"
 _MODE: Final = "mode"
-_SCHEMA: Final = "schema"
+SCHEMA: Final = "schema"
 _PAGE: Final = 1000
 _KEPT: Final[tuple[str, ...]] = ("id", "version", "schema", "schemaType", "references", "metadata", "ruleSet")
 
 
 def exported(registry: RegistryClient) -> Iterator[dict[str, Any]]:
     """Yield all settings, modes and versions of the registry."""
-    versions: list[dict[str, Any]] = []
-    while True:
-        query = {"subjectPrefix": ":*:", "deleted": True, "offset": len(versions) or None, "limit": _PAGE}
-        page = registry.call("GET", "schemas", query=query)
-        versions += page
-        if len(page) < _PAGE:
-            break
+    versions = _listed(registry, deleted=True)
     subjects = dict.fromkeys(each["subject"] for each in versions)
     for name in (None, *subjects):
         for kind in (_CONFIG, _MODE):
@@ -42,14 +36,21 @@ def exported(registry: RegistryClient) -> Iterator[dict[str, Any]]:
             except UnknownSchema:
                 continue
             yield {"kind": kind, "subject": name, **_as_request(found)}
-    alive = {
-        (name, number)
-        for name in registry.call("GET", "subjects", query={"subjectPrefix": ":*:"})
-        for number in registry.call("GET", "subjects", name, "versions")
-    }
+    alive = {(each["subject"], each["version"]) for each in _listed(registry, deleted=False)}
     for each in sorted(versions, key=lambda version: (version["id"], version["subject"], version["version"])):
         is_deleted = (each["subject"], each["version"]) not in alive
-        yield {"kind": _SCHEMA, "subject": each["subject"], **_kept(each), "deleted": is_deleted}
+        yield {"kind": SCHEMA, "subject": each["subject"], **_kept(each), "deleted": is_deleted}
+
+
+def _listed(registry: RegistryClient, *, deleted: bool) -> list[dict[str, Any]]:
+    """All versions of all contexts; with ``deleted`` also soft-deleted ones."""
+    versions: list[dict[str, Any]] = []
+    while True:
+        query = {"subjectPrefix": ":*:", "deleted": deleted, "offset": len(versions) or None, "limit": _PAGE}
+        page = registry.call("GET", "schemas", query=query)
+        versions += page
+        if len(page) < _PAGE:
+            return versions
 
 
 def _as_request(found: dict[str, Any]) -> dict[str, Any]:
@@ -64,26 +65,39 @@ def _kept(version: dict[str, Any]) -> dict[str, Any]:
 
 def imported(registry: RegistryClient, lines: Iterable[dict[str, Any]]) -> int:
     """Write exported settings and versions; returns the number of versions. Versions that exist already stay
-    unchanged."""
+    unchanged, and so do the modes of subjects that the lines do not set.
+
+    Settings come last, because a subject with an alias would give its versions to the other subject."""
     settings: list[dict[str, Any]] = []
     versions: list[dict[str, Any]] = []
     for line in lines:
-        (versions if line.get("kind") == _SCHEMA else settings).append(line)
-    for line in settings:
-        if line["kind"] == _CONFIG:
-            registry.call("PUT", *_path(line), body=_without_place(line))
-    subjects = dict.fromkeys(each["subject"] for each in versions)
-    for name in subjects:
+        (versions if line.get("kind") == SCHEMA else settings).append(line)
+    modes = {name: _own_mode(registry, name) for name in dict.fromkeys(each["subject"] for each in versions)}
+    for name in modes:
         registry.call("PUT", "mode", name, query={"force": True}, body={"mode": "IMPORT"})
     try:
         _write_all(registry, versions)
     finally:
-        for name in subjects:
-            registry.call("DELETE", "mode", name)
+        for name, mode in modes.items():
+            if mode is None:
+                registry.call("DELETE", "mode", name)
+            else:
+                registry.call("PUT", "mode", name, query={"force": True}, body={"mode": mode})
+    for line in settings:
+        if line["kind"] == _CONFIG:
+            registry.call("PUT", *_path(line), body=_without_place(line))
     for line in settings:
         if line["kind"] == _MODE and line.get("mode") not in (None, "IMPORT"):
             registry.call("PUT", *_path(line), query={"force": True}, body={"mode": line["mode"]})
     return len(versions)
+
+
+def _own_mode(registry: RegistryClient, subject: str) -> str | None:
+    """The mode of a subject itself."""
+    try:
+        return str(registry.call("GET", "mode", subject)["mode"])
+    except UnknownSchema:
+        return None
 
 
 def _path(line: dict[str, Any]) -> tuple[str, ...]:
@@ -105,7 +119,7 @@ def _write_all(registry: RegistryClient, versions: list[dict[str, Any]]) -> None
                 registry.call("POST", "subjects", each["subject"], "versions", body=_kept(each))
             except SchemaError as error:
                 failed.append(each)
-                reasons.append(f"{each['subject']} version {each['version']}, id {each['id']}: {error}")
+                reasons.append(f"{each['subject']} version {each.get('version', 'next')}, id {each['id']}: {error}")
         if len(failed) == len(left):
             raise SchemaError(reasons[0])
         left = failed
@@ -123,7 +137,7 @@ def export_all(path: str, registry: RegistryClient) -> None:
         count = 0
         for line in exported(registry):
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
-            count += line["kind"] == _SCHEMA
+            count += line["kind"] == SCHEMA
     click.echo(f"exported {count} versions", err=True)
 
 
@@ -137,7 +151,7 @@ def import_all(path: str, registry: RegistryClient) -> None:
             lines = [json.loads(line) for line in file if line.strip()]
     except (OSError, ValueError) as error:
         raise click.ClickException(f"{path}: {error}") from error
-    if not all(isinstance(line, dict) and line.get("kind") in (_CONFIG, _MODE, _SCHEMA) for line in lines):
+    if not all(isinstance(line, dict) and line.get("kind") in (_CONFIG, _MODE, SCHEMA) for line in lines):
         raise click.ClickException(f"{path} was not written by millbeck registry export")
     click.echo(f"imported {imported(registry, lines)} versions")
 

@@ -15,8 +15,12 @@ pytest.importorskip("jsonschema_rs")
 
 from millbeck.cli.commands.registry import command
 from millbeck.cli.registries.directory import DirectoryError, read
+from millbeck.cli.registries.repairing import NO_ID, NO_REFERENCE, NO_SCHEMA, Scan
 from millbeck.client.schemas import transport
 from millbeck.client.schemas.errors import SchemaError
+from millbeck.client.schemas.registry_client import RegistryClient
+from millbeck.client.schemas.wire_format import VALUE_HEADER, framed, guid_header
+from millbeck.kernel.ids import TopicPartition
 from tests.unit.registry.rest.in_memory import Client
 
 ORDER: dict[str, Any] = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}
@@ -214,3 +218,64 @@ def test_what_is_exported_is_imported(registries: Registries, tmp_path: Path) ->
     same(registries)
     file.write_text('{"some": "thing"}\n')
     assert "was not written by millbeck registry export" in registries.run("import", file).output
+
+
+def test_a_lost_schema_is_restored_under_its_id(registries: Registries, tmp_path: Path) -> None:
+    written(tmp_path, order_avsc=ORDER, noted_avsc=NOTED)
+    registries.run("schema", "register", "orders-value", tmp_path / "order.avsc")
+    registries.run("mode", "set", "READONLY", "orders-value")
+    restored = registries.run("repair", "--id", "7", "--subject", "orders-value", "--file", tmp_path / "noted.avsc")
+    assert restored.output == "restored: orders-value, id 7\n"
+    assert json.loads(registries.get("/schemas/ids/7")["schema"]) == NOTED
+    assert registries.get("/mode/orders-value") == {"mode": "READONLY"}
+    again = registries.run("repair", "--id", "7", "--subject", "b", "--file", tmp_path / "order.avsc")
+    assert (again.exit_code, "Overwrite new schema with id 7" in again.output) == (1, True)
+    assert registries.run("repair", "--id", "7").exit_code == 2
+    assert registries.run("repair").output == "no problems\n"
+
+
+def test_schemas_that_refer_to_nothing_are_listed(registries: Registries) -> None:
+    client = registries.by_url["http://127.0.0.1:8081"]
+    client.register("customer", CUSTOMER)
+    client.register("sale", SALE, references=[{"name": "shop.Customer", "subject": "customer", "version": 1}])
+    for target in ("/subjects/sale", "/subjects/customer", "/subjects/customer?permanent=true"):
+        client("DELETE", target)
+    found = registries.run("repair", "-o", "json")
+    (row,) = json.loads(found.output)
+    assert found.exit_code == 1
+    assert (row["problem"], row["where"], row["id"]) == (NO_REFERENCE, "sale version 1: customer version 1", 2)
+
+
+def test_records_without_their_schema_are_found(registries: Registries) -> None:
+    client = registries.by_url["http://127.0.0.1:8081"]
+    guid = client.register("orders-value", ORDER).json["guid"]
+    marked = (VALUE_HEADER, guid_header(guid))
+    scan, place = Scan(), TopicPartition("orders", 3)
+    for offset, (value, headers) in enumerate(
+        (
+            (framed(1, b"x"), ()),
+            (framed(9, b"x"), ()),
+            (framed(9, b"y"), ()),
+            (b"plain", ()),
+            (b"plain", (marked,)),
+            (b"plain", ((VALUE_HEADER, guid_header("0" * 32)),)),
+            (None, ()),
+        )
+    ):
+        scan.look(place, offset, {"key": b"k", "value": value}, headers)
+    registry = RegistryClient({"schema.registry.url": "http://127.0.0.1:8081"})
+    assert [(each["problem"], each["id"], each["records"], each["first"]) for each in scan.problems(registry)] == [
+        (NO_SCHEMA, 9, 2, "orders-3@1"),
+        (NO_ID, None, 1, "orders-3@3"),
+        (NO_SCHEMA, "00000000-0000-0000-0000-000000000000", 1, "orders-3@5"),
+    ]
+
+
+def test_versions_of_a_subject_with_an_alias_are_its_own_when_imported(registries: Registries, tmp_path: Path) -> None:
+    client = registries.by_url["http://127.0.0.1:8081"]
+    client.register("a", ORDER)
+    client("PUT", "/config/a", {"alias": "b"})
+    assert registries.run("export", tmp_path / "all.jsonl").exit_code == 0
+    other = ("--url", "http://other:8081")
+    assert registries.run("import", tmp_path / "all.jsonl", *other).output == "imported 1 versions\n"
+    assert registries.get("/subjects", other[1]) == ["a"]
