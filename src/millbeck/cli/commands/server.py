@@ -15,6 +15,7 @@ from millbeck.cli.verbs import Command
 
 if TYPE_CHECKING:
     from millbeck.kernel.environment import Environment
+    from millbeck.server.config import NodeConfig
     from millbeck.server.node import Node
 
 ADDRESS_DIALLED: Final = (
@@ -53,6 +54,7 @@ def command(file: str | None, path: str | None, settings: tuple[str, ...], harde
     config = node_config(path or file or "", (*settings, *profile), os.environ)
     for name, value, default in config.hardened_changes:
         click.echo(f"hardened: {name}={value} (Kafka's default: {default})")
+    _refuse_unformatted(config)
     # The server is imported only now, so that a mistake in the file or on the command line is reported at once.
     from millbeck.cli.nodes.node_runner import ErrorHints, run_node
     from millbeck.server.local.formatting import check_formatted
@@ -75,3 +77,18 @@ def command(file: str | None, path: str | None, settings: tuple[str, ...], harde
         return True
 
     run_node(config, prepare, started, advice=advice, verbose=verbose)
+
+
+def _refuse_unformatted(config: NodeConfig) -> None:
+    """Raise `click.ClickException` for directories that are not formatted."""
+    from millbeck.host import real_environment
+    from millbeck.kernel.errors import InvalidConfig
+    from millbeck.server.local.formatting import NotFormatted, check_formatted
+    from millbeck.storage.properties import MetaPropertiesError
+
+    try:
+        check_formatted(real_environment(), config)
+    except NotFormatted as error:
+        raise click.ClickException(str(error)) from error
+    except (OSError, InvalidConfig, MetaPropertiesError):
+        pass  # The node checks again when it starts, and reports these.
