@@ -25,7 +25,7 @@ DIRECTORIES: Final = re.compile(r"(?<![\w.:/-])/(etc|opt|var|backup)/(?=[\w.-])"
 """Below the page's directory instead."""
 INSTALLS: Final = re.compile(r"(\S*/)?pip install |python3 -m venv |make ")
 """What is installed already."""
-OTHERS: Final = ("kcat",)
+OTHERS: Final = ("kcat", "curl")
 """Programs of others, whose commands are left out where they are not installed."""
 KEEPS_RUNNING: Final = re.compile(r"millbeck (up(?! --check)(?! (status|stop|start|kill)\b)|server)\b")
 READY: Final = re.compile(r"Ctrl-C stops|^listening on ", re.MULTILINE)
