@@ -10,15 +10,15 @@ import click
 
 from millbeck.cli.completed_types import TOPIC, TOPIC_SETTING, TOPIC_SETTING_NAME
 from millbeck.cli.connection_options import Target, error_text, run_admin, target_options
-from millbeck.cli.output import TABLE, output_option, show, show_rows
+from millbeck.cli.output import TABLE, output_option, show_rows
 from millbeck.cli.topics.deletion import command as delete_records
+from millbeck.cli.topics.description import dirty_ratios_of, is_kept, settings_of_topics, show_topics, shown_topic
 from millbeck.cli.topics.offsets import command as offsets
 from millbeck.cli.verbs import SubcommandGroup, is_kafka_style, kafka_tool, one_of_both
-from millbeck.kernel.ids import TopicPartition
 
 if TYPE_CHECKING:
     from millbeck.client.admin import Admin
-    from millbeck.client.admin.results import CreatedTopic, PartitionDescription, TopicDescription
+    from millbeck.client.admin.results import CreatedTopic
 
 DELETED_AT_ONCE: Final = 100
 KEYS_MOVE: Final = (
@@ -235,10 +235,10 @@ def describe(
                 raise click.ClickException(f"no topic has the id {topic_id}")
         names = [name for name in names if not (exclude_internal and found[name].is_internal)]
         described = (await admin.describe_topics(names)).all() if names else {}
-        overrides, min_isr, compacted = await _settings_of_topics(admin, names)
+        overrides, min_isr, compacted = await settings_of_topics(admin, names)
         if kafka_tool() is not None:
             compacted = []  # Kafka's tool has no such column.
-        dirty_ratios = await _dirty_ratios(admin, [described[name] for name in compacted])
+        dirty_ratios = await dirty_ratios_of(admin, [described[name] for name in compacted])
         wanted = [name for name, value in filters.items() if value]
         topics = []
         for name in sorted(described):
@@ -249,10 +249,10 @@ def describe(
             ]
             if partitions or not wanted:
                 ratios = dirty_ratios if name in compacted else None
-                topics.append(_shown_topic(described[name], partitions, overrides[name], ratios))
+                topics.append(shown_topic(described[name], partitions, overrides[name], ratios))
         if topics_with_overrides and kafka_tool() is not None:
             topics = [topic | {"partitions": []} for topic in topics]
-        _show_topics(topics, output, with_heads=not wanted)
+        show_topics(topics, output, with_heads=not wanted)
 
     run_admin(target, work)
 
@@ -403,18 +403,6 @@ def matching(names: Iterable[str], patterns: Iterable[str], *, missing_is_fine: 
     return list(chosen)
 
 
-def is_kept(partition: PartitionDescription, filters: Iterable[str], min_isr: int) -> bool:
-    """Whether a partition passes the filters of describe."""
-    in_sync = len(partition.in_sync)
-    facts = {
-        "under_replicated_partitions": in_sync < len(partition.replicas),
-        "unavailable_partitions": partition.leader_id < 0,
-        "under_min_isr_partitions": in_sync < min_isr,
-        "at_min_isr_partitions": in_sync == min_isr,
-    }
-    return any(facts[name] for name in filters)
-
-
 def raise_failures(failed: dict[Any, Any], *, settings: Iterable[str] = (), scope: str = "topic") -> None:
     """Raise all failures as one line, with suggestions for unknown settings of a scope."""
     if failed:
@@ -424,137 +412,3 @@ def raise_failures(failed: dict[Any, Any], *, settings: Iterable[str] = (), scop
 
             hint = settings_hint(settings, scope)
         raise click.ClickException("; ".join(f"{item}: {error_text(error)}" for item, error in failed.items()) + hint)
-
-
-async def _settings_of_topics(
-    admin: Admin, names: list[str]
-) -> tuple[dict[str, dict[str, str]], dict[str, int], list[str]]:
-    """Each topic's overrides, its min.insync.replicas, and the set of compacted topics."""
-    from millbeck.client.admin.results import ConfigResource, ResourceType
-    from millbeck.kernel.option_layers import ConfigSource
-
-    resources = {name: ConfigResource(ResourceType.TOPIC, name) for name in names}
-    described = (await admin.describe_configs(resources.values())).all() if resources else {}
-    overrides: dict[str, dict[str, str]] = {}
-    min_isr: dict[str, int] = {}
-    compacted: list[str] = []
-    for name, resource in resources.items():
-        entries = described[resource]
-        overrides[name] = {
-            key: entry.value or ""
-            for key, entry in entries.items()
-            if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG
-            or (kafka_tool() is not None and entry.source != ConfigSource.DEFAULT_CONFIG)
-        }
-        entry = entries.get("min.insync.replicas")
-        min_isr[name] = int(entry.value or 1) if entry is not None else 1
-        policy = entries.get("cleanup.policy")
-        if policy is not None and "compact" in (policy.value or "").split(","):
-            compacted.append(name)
-    return overrides, min_isr, compacted
-
-
-async def _dirty_ratios(admin: Admin, topics: list[TopicDescription]) -> dict[TopicPartition, float | None]:
-    """The dirty ratio by partition, as leaders report it; None where a leader does not or access is denied."""
-    leaders = {
-        TopicPartition(topic.name, each.partition): each.leader_id
-        for topic in topics
-        for each in topic.partitions
-        if each.leader_id >= 0
-    }
-    if not leaders:
-        return {}
-    outcomes = await admin.describe_log_dirs(sorted(set(leaders.values())))
-    return {
-        replica.partition: replica.dirty_ratio
-        for node_id, directories in outcomes.succeeded.items()
-        for directory in directories
-        for replica in directory.replicas
-        if leaders.get(replica.partition) == node_id and not replica.is_future
-    }
-
-
-def _shown_topic(
-    topic: TopicDescription,
-    partitions: list[PartitionDescription],
-    overrides: dict[str, str],
-    dirty_ratios: dict[TopicPartition, float | None] | None,
-) -> dict[str, Any]:
-    """The fields of a topic; ``dirty_ratios`` is None for a topic that is not compacted."""
-    from millbeck.kernel.ids import uuid_text
-
-    def dirty_ratio_fields(each: PartitionDescription) -> dict[str, float | None]:
-        if dirty_ratios is None:
-            return {}
-        return {"dirty_ratio": dirty_ratios.get(TopicPartition(topic.name, each.partition))}
-
-    return {
-        "name": topic.name,
-        "id": uuid_text(topic.topic_id),
-        "partition_count": len(topic.partitions),
-        "replication_factor": max((len(each.replicas) for each in topic.partitions), default=0),
-        "internal": topic.is_internal,
-        "configs": overrides,
-        "partitions": [
-            {
-                "partition": each.partition,
-                "leader": None if each.leader_id < 0 else each.leader_id,
-                "epoch": each.leader_epoch,
-                "replicas": list(each.replicas),
-                "isr": list(each.in_sync),
-                "elr": None if each.eligible_leaders is None else list(each.eligible_leaders),
-                "last_known_elr": (
-                    None if each.last_known_eligible_leaders is None else list(each.last_known_eligible_leaders)
-                ),
-                "offline": list(each.offline),
-                **dirty_ratio_fields(each),
-            }
-            for each in partitions
-        ],
-    }
-
-
-def _show_topics(topics: list[dict[str, Any]], output: str, *, with_heads: bool) -> None:
-    if output != TABLE:
-        show(topics, output)
-        return
-    for topic in topics:
-        # With a filter, partitions are printed without topic lines, as by Kafka's tool: scripts count the lines.
-        for line in described_lines(topic)[0 if with_heads else 1 :]:
-            click.echo(line)
-
-
-def described_lines(topic: dict[str, Any]) -> list[str]:
-    """A topic and its partitions in the format of Kafka's tool (tab-separated), so that scripts can grep it."""
-    head = {
-        "Topic": topic["name"],
-        "TopicId": topic["id"],
-        "PartitionCount": topic["partition_count"],
-        "ReplicationFactor": topic["replication_factor"],
-        "Configs": ",".join(f"{key}={value}" for key, value in topic["configs"].items()),
-    }
-    lines = [_fields(head)]
-    for each in topic["partitions"]:
-        row = {
-            "Topic": topic["name"],
-            "Partition": each["partition"],
-            "Leader": "none" if each["leader"] is None else each["leader"],
-            "Replicas": _ids(each["replicas"]),
-            "Isr": _ids(each["isr"]),
-            "Elr": _ids(each["elr"]),
-            "LastKnownElr": _ids(each["last_known_elr"]),
-        }
-        if each["offline"]:
-            row["Offline"] = _ids(each["offline"])
-        if "dirty_ratio" in each:
-            row["DirtyRatio"] = "-" if each["dirty_ratio"] is None else f"{each['dirty_ratio']:.2f}"
-        lines.append(f"\t{_fields(row)}")
-    return lines
-
-
-def _fields(row: dict[str, object]) -> str:
-    return "\t".join(f"{name}: {value}" for name, value in row.items())
-
-
-def _ids(brokers: list[int] | None) -> str:
-    return "N/A" if brokers is None else ",".join(map(str, brokers))

@@ -5,16 +5,9 @@ from collections.abc import Callable
 import click
 import pytest
 
-from millbeck.cli.commands.topic import (
-    _show_topics,
-    described_lines,
-    is_kept,
-    matching,
-    parse_assignment,
-    raise_failures,
-    settings_of,
-)
+from millbeck.cli.commands.topic import matching, parse_assignment, raise_failures, settings_of
 from millbeck.cli.output import TABLE
+from millbeck.cli.topics.description import described_lines, is_kept, show_topics
 from millbeck.client.admin.results import PartitionDescription
 from millbeck.kernel.errors import InvalidTopic, TopicAlreadyExists
 
@@ -63,9 +56,9 @@ def test_a_description_is_in_the_words_of_kafkas_tool(capsys: pytest.CaptureFixt
         "\tTopic: orders\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1\tElr: \tLastKnownElr: N/A",
         "\tTopic: orders\tPartition: 1\tLeader: none\tReplicas: 1,2\tIsr: 1\tElr: \tLastKnownElr: N/A",
     ]
-    _show_topics([topic], TABLE, with_heads=True)
+    show_topics([topic], TABLE, with_heads=True)
     assert len(capsys.readouterr().out.splitlines()) == 3
-    _show_topics([topic], TABLE, with_heads=False)
+    show_topics([topic], TABLE, with_heads=False)
     assert all("\tPartition: " in line for line in capsys.readouterr().out.splitlines())
 
 
