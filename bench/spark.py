@@ -47,7 +47,7 @@ def made_of_nothing(piece: Piece, value_bytes: int) -> Iterator[Any]:
     import numpy as np
     import pyarrow as pa
 
-    from millbeck.pipeline.arrow import schema
+    from millbeck.client.columns.arrow import schema
 
     full: Any = None
     for begin in range(0, piece.count, ROWS_PER_BATCH):

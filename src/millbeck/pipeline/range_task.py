@@ -12,11 +12,11 @@ from typing import Any
 
 from millbeck.client.blocking import Blocking
 from millbeck.client.cluster import Cluster
+from millbeck.client.columns.arrow import record_batch
 from millbeck.client.consumer.config import ConsumerConfig
 from millbeck.client.consumer.range_reader import CHUNK_BYTES_MAX, RangeReader, RangeUnreadable, TopicRecreated
 from millbeck.client.errors import Disconnected, NoBrokerReachable, RequestTimeout
 from millbeck.kernel.errors import ApiError
-from millbeck.pipeline.arrow import record_batch
 from millbeck.pipeline.errors import BrokerUnreachable, PipelineError, RecordsLost, TopicChanged
 from millbeck.pipeline.planning import OffsetRange
 from millbeck.pipeline.source_options import SourceOptions

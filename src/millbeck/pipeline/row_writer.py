@@ -8,18 +8,20 @@ without a key go to one partition per Arrow batch, round robin.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from millbeck.client.blocking import Blocking
+from millbeck.client.columns import rows as columns
+from millbeck.client.columns.arrow import null_mask, numeric_array
+from millbeck.client.columns.rows import BORDER, MissingColumn, UnsuitableColumns, pieces_of
 from millbeck.client.errors import Disconnected, NoBrokerReachable, RequestTimeout
 from millbeck.client.producer.bulk import BatchProducer
 from millbeck.client.producer.shared_transaction import TransactionHandle
 from millbeck.kernel.errors import ApiError, InvalidConfig, InvalidTxnState, UnknownTopicOrPartition
 from millbeck.kernel.ids import TopicPartition
-from millbeck.pipeline.arrow import null_mask, numeric_array
 from millbeck.pipeline.errors import BrokerUnreachable, InvalidOption, NotExactlyOnce, PipelineError, TopicMissing
 from millbeck.pipeline.exactly_once import ONE_TASK_ONLY
 from millbeck.pipeline.sink_options import SinkOptions
@@ -27,9 +29,6 @@ from millbeck.records.columns import Pieces, RecordBuffer, Rows, partitions_of
 
 Written = dict[TopicPartition, tuple[int, int]]
 """The record count and the offset after the last record (-1 if unknown), by partition."""
-
-_NO_PIECES: Final = Pieces(b"", bytes(8), b"")
-_BORDER: Final = np.dtype("<i8")
 
 
 class RowWriter:
@@ -62,7 +61,7 @@ class RowWriter:
             order = np.argsort(partitions, kind="stable")
             ordered = partitions[order]
             cuts = np.flatnonzero(np.diff(ordered)) + 1
-            numbers = (order if members is None else members[order]).astype(_BORDER).tobytes()
+            numbers = (order if members is None else members[order]).astype(BORDER).tobytes()
             for begin, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(order)], strict=True):
                 self._gather(TopicPartition(topic, int(ordered[begin])), rows, numbers, begin, end)
         self._keyless_turn += 1
@@ -103,7 +102,7 @@ class RowWriter:
                     f"{topic}), or correct the name"
                 ) from error
             raise
-        chosen = np.frombuffer(partitions_of(keys, count), dtype=_BORDER)
+        chosen = np.frombuffer(partitions_of(keys, count), dtype=BORDER)
         keyless = self._keyless_turn % count
         chosen = np.where(chosen < 0, keyless, chosen)
         if "partition" in batch.schema.names:
@@ -165,77 +164,19 @@ def with_partitions(batch: Any, partition_counts: int | Mapping[str, int], turn:
 
 def _placed(batch: Any, partition_count: int, turn: int) -> Any:
     if "key" in batch.schema.names:
-        keys = _pieces(_binary(batch.column("key"), "key"))
-        chosen = np.frombuffer(partitions_of(keys, partition_count), dtype=_BORDER)
+        keys = pieces_of(batch.column("key"), "key")
+        chosen = np.frombuffer(partitions_of(keys, partition_count), dtype=BORDER)
     else:
-        chosen = np.full(batch.num_rows, -1, dtype=_BORDER)
+        chosen = np.full(batch.num_rows, -1, dtype=BORDER)
     in_turn = (np.arange(batch.num_rows) + turn) % partition_count
     return np.where(chosen < 0, in_turn, chosen).astype(np.int32)
 
 
 def rows_of(batch: Any) -> Rows:
     """The batch's columns as the native kernel needs them; raises `PipelineError` for other column types."""
-    names = batch.schema.names
-    if "value" not in names:
-        raise InvalidOption('rows need a column "value", binary or string')
-    values = _pieces(_binary(batch.column("value"), "value"))
-    if "key" in names:
-        keys = _pieces(_binary(batch.column("key"), "key"))
-    else:
-        keys = Pieces(b"", bytes(8 * (batch.num_rows + 1)), b"\x01" * batch.num_rows)
-    if "headers" not in names:
-        return Rows(keys, values, b"", _NO_PIECES, _NO_PIECES)
-    headers = batch.column("headers")
-    if not pa.types.is_list(headers.type) or not pa.types.is_struct(headers.type.value_type):
-        raise PipelineError(f'the column "headers" must be an array of key and value, not {headers.type}')
-    entries = headers.values
-    header_names = _binary(entries.field("key"), "headers.key")
-    if header_names.null_count:
-        raise PipelineError("a header has no name: its key is null")
-    return Rows(
-        keys,
-        values,
-        _list_borders(headers),
-        _pieces(header_names),
-        _pieces(_binary(entries.field("value"), "headers.value")),
-    )
-
-
-def _binary(column: Any, name: str) -> Any:
-    kind = column.type
-    if pa.types.is_null(kind):
-        return column.cast(pa.binary())
-    if not (
-        pa.types.is_binary(kind)
-        or pa.types.is_string(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_large_string(kind)
-    ):
-        raise PipelineError(f'the column "{name}" must be binary or string, not {kind}: cast or serialize it first')
-    return column.cast(pa.binary())
-
-
-def _pieces(column: Any) -> Pieces:
-    """The buffers of a column; for a slice of a larger array, only its part."""
-    _, offsets, payload = column.buffers()
-    borders = _borders(offsets, column)
-    nulls = null_mask(column).astype(np.uint8).tobytes() if column.null_count else b""
-    return Pieces(b"" if payload is None else payload.to_pybytes(), borders.tobytes(), nulls)
-
-
-def _borders(offsets: Any, column: Any) -> Any:
-    if offsets is None or len(column) == 0:
-        return np.zeros(len(column) + 1, dtype=_BORDER)
-    found = np.frombuffer(offsets, dtype=np.int32)
-    return found[column.offset : column.offset + len(column) + 1].astype(_BORDER)
-
-
-def _list_borders(headers: Any) -> bytes:
-    """List offsets that skip null lists, which may still span entries."""
-    borders = _borders(headers.buffers()[1], headers)
-    if not headers.null_count:
-        return bytes(borders.tobytes())
-    sizes = np.diff(borders)
-    if not sizes[null_mask(headers)].any():
-        return bytes(borders.tobytes())
-    raise PipelineError('the column "headers" holds entries in null rows')
+    try:
+        return columns.rows_of(batch)
+    except MissingColumn as error:
+        raise InvalidOption(str(error)) from error
+    except UnsuitableColumns as error:
+        raise PipelineError(str(error)) from error

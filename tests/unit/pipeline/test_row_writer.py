@@ -16,10 +16,10 @@ from tests.unit.records.strategies import HEADERS, KEYS, VALUES
 pa = pytest.importorskip("pyarrow", reason="the extra spark is not installed")
 
 from millbeck.client.blocking import Blocking  # noqa: E402
+from millbeck.client.columns.arrow import HEADERS as HEADERS_TYPE  # noqa: E402
 from millbeck.client.errors import NoBrokerReachable  # noqa: E402
 from millbeck.kernel.errors import InvalidTxnState, MessageTooLarge, UnknownTopicOrPartition  # noqa: E402
 from millbeck.kernel.ids import TopicPartition  # noqa: E402
-from millbeck.pipeline.arrow import HEADERS as HEADERS_TYPE  # noqa: E402
 from millbeck.pipeline.errors import (  # noqa: E402
     BrokerUnreachable,
     InvalidOption,

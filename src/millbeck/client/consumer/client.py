@@ -23,7 +23,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Final, Generic, NamedTuple, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Self, TypeVar, cast
 
 from millbeck.client.cluster import Cluster
 from millbeck.client.config import Value
@@ -32,6 +32,7 @@ from millbeck.client.consumer.broker_assigned import ConsumerMembership
 from millbeck.client.consumer.commits import CommittedOffset, Committer
 from millbeck.client.consumer.config import ConsumerConfig
 from millbeck.client.consumer.decoding import ConsumerInterceptor, RecordDecoder
+from millbeck.client.consumer.fetched_columns import Columns
 from millbeck.client.consumer.fetcher import Fetcher
 from millbeck.client.consumer.listener import Callbacks, Partitions, RebalanceCallback, RebalanceListener, call
 from millbeck.client.consumer.membership import ClassicGroupMembership, JoinResult
@@ -58,6 +59,9 @@ from millbeck.kernel.ids import TopicPartition
 from millbeck.records.record import Record
 from millbeck.records.typevars import K, V
 from millbeck.wire.messages.log_offsets import ListOffsetsPartitionResponse
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
 
 log = logging.getLogger(__name__)
 
@@ -439,6 +443,46 @@ class Consumer(LoopBound, Generic[K, V]):
         count_max = max_records or self.config.max_poll_records
         wanted = None if partitions is None else frozenset(TopicPartition(*partition) for partition in partitions)
         return await self._take_when_there(lambda: self._take(count_max, wanted), timeout_s) or {}
+
+    async def poll_columns(
+        self, *, timeout_s: float = 1.0, with_headers: bool = False
+    ) -> dict[TopicPartition, list[RecordBatch]]:
+        """Like `poll`, but returns Arrow record batches, with no object per record; needs millbeck[columns].
+
+        Their columns are key, value, topic, partition, offset, timestamp and timestampType, and headers if asked for.
+        The responses of brokers are not split: up to ``max.partition.fetch.bytes`` come from each partition.
+        """
+        from millbeck.client.columns.arrow import record_batch
+
+        if not self.returns_bytes:
+            raise InvalidRequest("poll_columns returns bytes: deserializers and interceptors have no effect on columns")
+        self._end_run()
+        found = await self._take_when_there(lambda: self._take_columns(with_headers), timeout_s)
+        return {
+            partition: [record_batch(columns, *partition, with_headers) for columns in parts if columns.row_count]
+            for partition, parts in (found or {}).items()
+        }
+
+    def _take_columns(self, with_headers: bool) -> dict[TopicPartition, list[Columns]]:
+        taken: dict[TopicPartition, list[Columns]] = {}
+        now_s = self._loop.time()
+        for state in list(self._positions):
+            if not state.is_fetchable or not state.has_records:
+                continue
+            buffered_bytes = state.buffered_bytes
+            try:
+                found = state.take_columns(with_headers=with_headers)
+            except ApiError as error:
+                if taken:
+                    # The error is raised again by the next call; these records are valid.
+                    break
+                raise type(error)(f"{state.partition} at offset {state.position}: {error}") from error
+            count = sum(columns.row_count for columns in found)
+            if count:
+                taken[state.partition] = found
+                self._metrics.consumed(state.partition.topic, count, buffered_bytes - state.buffered_bytes, now_s)
+        self._fetcher.wake()
+        return taken
 
     async def __aiter__(self) -> AsyncIterator[Record[K, V]]:
         self._enter()

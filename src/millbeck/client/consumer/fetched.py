@@ -19,7 +19,7 @@ from millbeck.records.record import Record, RecordSource
 Aborted = tuple[int, int]
 """First offset and producer id of an aborted transaction."""
 
-_NOWHERE: Final = TopicPartition("", -1)
+NOWHERE: Final = TopicPartition("", -1)
 
 
 class CompletedFetch:
@@ -45,7 +45,7 @@ class CompletedFetch:
         aborted: Iterable[Aborted] | None = None,
         checks_crcs: bool = True,
         limit_bytes: int = 256 * 1024 * 1024,
-        partition: TopicPartition = _NOWHERE,
+        partition: TopicPartition = NOWHERE,
     ) -> None:
         self._data = data
         self._partition = partition

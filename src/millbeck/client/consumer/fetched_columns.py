@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from millbeck.client.consumer.fetched import Aborted, CompletedFetch
-from millbeck.kernel.errors import InvalidRecord
+from millbeck.client.consumer.fetched import NOWHERE, Aborted, CompletedFetch
+from millbeck.kernel.errors import ApiError, InvalidRecord
+from millbeck.kernel.ids import TopicPartition
 from millbeck.records.batch import HEADER_SIZE, BatchHeader, payload_of, read_header, verify
 from millbeck.records.columns import ColumnBuffers, take_records
 from millbeck.records.header import LOG_APPEND_TIME_BIT
@@ -30,6 +31,8 @@ class Columns(NamedTuple):
     header_count: int
     timestamp_type: int
     """The timestamp type of all these records: 0 CreateTime, 1 LogAppendTime."""
+    next_offset: int
+    """The offset after their last batch."""
 
 
 class CompletedColumnFetch(CompletedFetch):
@@ -47,30 +50,50 @@ class CompletedColumnFetch(CompletedFetch):
         checks_crcs: bool = True,
         limit_bytes: int = 256 * 1024 * 1024,
         with_headers: bool = False,
+        partition: TopicPartition = NOWHERE,
     ) -> None:
-        super().__init__(data, start_offset, aborted=aborted, checks_crcs=checks_crcs, limit_bytes=limit_bytes)
+        super().__init__(
+            data,
+            start_offset,
+            aborted=aborted,
+            checks_crcs=checks_crcs,
+            limit_bytes=limit_bytes,
+            partition=partition,
+        )
         self._first_offset = start_offset
         self._end_offset = end_offset
         self._with_headers = with_headers
+
+    def remaining_columns(self, *, with_headers: bool) -> Iterator[Columns]:
+        """Like `columns`, from the next record that `read` would return."""
+        self._first_offset = max(self._first_offset, self.next_offset)
+        self._with_headers = with_headers
+        return self.columns()
 
     def columns(self) -> Iterator[Columns]:
         """The visible records, in order. Raises `CorruptMessage` or `InvalidRecord`."""
         run: list[tuple[BatchHeader, int]] = []
         joined_bytes = 0
         pieces: list[bytes] = []
-        for header, place in self._visible():
-            if run and _kind(header) != _kind(run[0][0]):
+        try:
+            for header, place in self._visible():
+                if run and _kind(header) != _kind(run[0][0]):
+                    yield self._columns(run, pieces)
+                    run, pieces, joined_bytes = [], [], 0
+                if header.is_compressed:
+                    batch = memoryview(self._data)[place : place + header.size_bytes]
+                    pieces.append(payload_of(batch, header, self._limit_bytes))
+                    place = joined_bytes
+                    joined_bytes += len(pieces[-1])
+                run.append((header, place))
+                if joined_bytes >= JOINED_BYTES_MAX:
+                    yield self._columns(run, pieces)
+                    run, pieces, joined_bytes = [], [], 0
+        except ApiError:
+            # The records before a bad batch are good.
+            if run:
                 yield self._columns(run, pieces)
-                run, pieces, joined_bytes = [], [], 0
-            if header.is_compressed:
-                batch = memoryview(self._data)[place : place + header.size_bytes]
-                pieces.append(payload_of(batch, header, self._limit_bytes))
-                place = joined_bytes
-                joined_bytes += len(pieces[-1])
-            run.append((header, place))
-            if joined_bytes >= JOINED_BYTES_MAX:
-                yield self._columns(run, pieces)
-                run, pieces, joined_bytes = [], [], 0
+            raise
         if run:
             yield self._columns(run, pieces)
 
@@ -91,6 +114,7 @@ class CompletedColumnFetch(CompletedFetch):
                 yield header, place
             self._place = end
             self.next_offset = max(self.next_offset, header.next_offset)
+            self.leader_epoch = header.partition_leader_epoch
 
     def _columns(self, run: list[tuple[BatchHeader, int]], pieces: list[bytes]) -> Columns:
         found = ColumnBuffers(self._with_headers)
@@ -121,6 +145,7 @@ class CompletedColumnFetch(CompletedFetch):
             found.header_slots.getvalue(),
             found.header_count,
             int(run[0][0].timestamp_type),
+            run[-1][0].next_offset,
         )
 
 

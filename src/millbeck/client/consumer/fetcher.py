@@ -15,7 +15,7 @@ from typing import Final
 from millbeck.client.cluster import FETCH, Cluster
 from millbeck.client.consumer.config import ConsumerConfig
 from millbeck.client.consumer.fetch_session import FetchSession, FetchTarget
-from millbeck.client.consumer.fetched import CompletedFetch
+from millbeck.client.consumer.fetched_columns import CompletedColumnFetch
 from millbeck.client.consumer.metrics import ConsumerMetrics
 from millbeck.client.consumer.positions import SubscriptionState, TopicPartitionState
 from millbeck.client.errors import UnsupportedByBroker
@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 
 _TOPIC_ID_FROM: Final = 13
 _RESPONSE_MARGIN_S: Final = 1.0
+_NO_END: Final = (1 << 63) - 1
 _WAIT_WITH_FULL_BUFFERS_MS: Final = 50
 """The maximum wait of a fetch while other partitions of that broker are left out because their buffers are full."""
 _SESSION_LOST: Final = (
@@ -249,9 +250,10 @@ class Fetcher:
         if not found.records:
             return False
         aborted = [(entry.first_offset, entry.producer_id) for entry in found.aborted_transactions or ()]
-        chunk = CompletedFetch(
+        chunk = CompletedColumnFetch(
             found.records,
             offset,
+            _NO_END,
             aborted=aborted if self._config.reads_committed else None,
             checks_crcs=self._config.check_crcs,
             limit_bytes=self._config.decompressed_max_bytes,

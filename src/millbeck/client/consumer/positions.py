@@ -12,7 +12,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from enum import Enum
 
-from millbeck.client.consumer.fetched import CompletedFetch
+from millbeck.client.consumer.fetched_columns import Columns, CompletedColumnFetch
+from millbeck.kernel.errors import ApiError
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records.record import Record
 
@@ -64,7 +65,7 @@ class TopicPartitionState:
         self.log_start_offset = -1
         self.preferred_replica = -1
         self.turn = 0
-        self.chunks: deque[CompletedFetch] = deque()
+        self.chunks: deque[CompletedColumnFetch] = deque()
         self.buffered_bytes = 0
         self._ahead: list[Record] = []
 
@@ -116,7 +117,7 @@ class TopicPartitionState:
         self.buffered_bytes = 0
         self.preferred_replica = -1
 
-    def received(self, chunk: CompletedFetch, fetch_offset: int) -> None:
+    def received(self, chunk: CompletedColumnFetch, fetch_offset: int) -> None:
         """Buffer fetched data; the next fetch starts after it."""
         self.chunks.append(chunk)
         self.buffered_bytes += chunk.remaining_bytes
@@ -154,6 +155,36 @@ class TopicPartitionState:
             if not records:
                 self.position = chunk.next_offset
         return taken
+
+    def take_columns(self, *, with_headers: bool) -> list[Columns]:
+        """Return the records of the first response in the buffer as columns, and advance the position.
+
+        Raises like `CompletedFetch.read`; records before the bad batch are returned first.
+        """
+        if self._ahead:
+            # Their batch has been decoded into objects: it is fetched again from the first of them.
+            self.seek(self.position, self.offset_epoch)
+            return []
+        found: list[Columns] = []
+        while self.chunks and not found:
+            chunk = self.chunks[0]
+            before = chunk.remaining_bytes
+            try:
+                for columns in chunk.remaining_columns(with_headers=with_headers):
+                    if columns.row_count:
+                        found.append(columns)
+                    self.position = columns.next_offset
+            except ApiError:
+                # What was not returned is fetched again from the position.
+                self.seek(self.position, self.offset_epoch)
+                if found:
+                    break
+                raise
+            self.chunks.popleft()
+            self.buffered_bytes -= before
+            self.position = chunk.next_offset
+            self.offset_epoch = chunk.leader_epoch
+        return found
 
     def put_back(self, records: list[Record]) -> None:
         """Return records of the last `take` that were not used; they are taken again next."""

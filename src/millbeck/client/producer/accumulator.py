@@ -168,6 +168,15 @@ class RecordAccumulator:
         batch.size_bytes += size_bytes + KEPT_OVERHEAD
         return is_news or batch.encoded_size_bytes >= self._batch_size
 
+    def add(self, batch: ProducerBatch, size_bytes: int) -> None:
+        """Add a batch that is complete, whose memory is reserved."""
+        queue = self.queues.get(batch.partition)
+        if queue is None:
+            queue = self._wake(batch.partition)
+        batch.is_closed = True
+        batch.size_bytes = size_bytes + KEPT_OVERHEAD
+        queue.add(batch)
+
     def _wake(self, partition: TopicPartition) -> PartitionQueue:
         queue = self._idle.pop(partition, None)
         if queue is None:

@@ -9,7 +9,7 @@ from millbeck.client.errors import TransactionAborted
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, records_of
-from millbeck.records.builder import BatchBuilder
+from millbeck.records.builder import BatchBuilder, EncodedBatchBuilder
 from millbeck.records.compression import Codec
 from millbeck.records.record import Header
 
@@ -59,7 +59,9 @@ class ProducerBatch:
         "timestamps",
     )
 
-    def __init__(self, partition: TopicPartition, builder: BatchBuilder, created_s: float) -> None:
+    def __init__(
+        self, partition: TopicPartition, builder: BatchBuilder | EncodedBatchBuilder, created_s: float
+    ) -> None:
         self.partition = partition
         self.created_s = created_s
         self.attempts = 0
@@ -105,6 +107,7 @@ class ProducerBatch:
     def append(
         self, timestamp: int, key: bytes | None, value: bytes | None, headers: tuple[Header, ...], future: RecordFuture
     ) -> None:
+        assert isinstance(self._builder, BatchBuilder)
         self._builder.append(timestamp, key, value, headers)
         self.futures.append(future)
         self.timestamps.append(timestamp)

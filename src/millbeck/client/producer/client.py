@@ -45,7 +45,7 @@ from millbeck.client.producer.accumulator import RecordAccumulator, record_size_
 from millbeck.client.producer.batch import RecordFuture, RecordMetadata
 from millbeck.client.producer.config import ProducerConfig
 from millbeck.client.producer.held import HeldRecords
-from millbeck.client.producer.partitioner import Partitioner
+from millbeck.client.producer.partitioner import DefaultPartitioner, Partitioner
 from millbeck.client.producer.profiles import Profile, profiled
 from millbeck.client.producer.record import EncodedRecord, Interceptors, ProducerRecord
 from millbeck.client.producer.sender import Sender
@@ -53,7 +53,7 @@ from millbeck.client.producer.transaction import Transaction
 from millbeck.client.producer.transactions import PreparedState, Stage, Transactions
 from millbeck.client.serialization import Serializer, serialized
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.errors import InvalidTxnState, UnknownTopicOrPartition
+from millbeck.kernel.errors import InvalidRequest, InvalidTxnState, UnknownTopicOrPartition
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records.record import Header
 from millbeck.records.typevars import K, V
@@ -295,6 +295,48 @@ class Producer(LoopBound, Generic[K, V]):
         )
         if is_news:
             self._sender.wake()
+
+    async def send_columns(self, topic: str, table: Any) -> dict[TopicPartition, int]:
+        """Send the rows of a `pyarrow` Table or RecordBatch, and wait until they are stored; needs millbeck[columns].
+
+        Columns: ``value`` and ``key`` (binary or string), ``headers`` (a list of key and value), ``partition``. Returns
+        the number of records by partition. Raises the error of the first batch that was not stored; `UnsuitableColumns`
+        for other columns.
+        """
+        from millbeck.client.producer.columns import ColumnBatch, encoded
+
+        self._enter()
+        if not self._is_plain:
+            raise InvalidRequest("send_columns takes bytes: serializers and interceptors have no effect on columns")
+        if self._given_partitioner is not None or not isinstance(self._partitioner, DefaultPartitioner):
+            raise InvalidRequest("send_columns places rows by their key, as the default partitioner does")
+        arrivals = self._held.arrivals()
+        if arrivals:
+            await asyncio.wait(arrivals)
+        view = await self._find_topic(topic)
+        keyless = self._partitioner.partition(view, None, self.config.batch_size)
+        accumulator = self._accumulator
+        counts: dict[TopicPartition, int] = {}
+        waited: list[RecordFuture] = []
+        for rows in encoded(table, view.partition_count, keyless, max(self.config.batch_size, 1)):
+            if self._is_closed:
+                raise ClientClosed("the producer is closed")
+            if self._transactions is not None:
+                self._transactions.check_open()
+            accumulator.check_size(len(rows.payload))
+            if not accumulator.try_reserve(len(rows.payload)):
+                await self._wait_for_room(len(rows.payload))
+            batch = ColumnBatch(
+                topic, rows, self._clock.wall_ms(), accumulator.codec, accumulator.level, self._loop.time()
+            )
+            accumulator.add(batch, len(rows.payload))
+            self._sender.wake()
+            waited.append(batch.futures[0])
+            counts[batch.partition] = counts.get(batch.partition, 0) + rows.record_count
+        for outcome in await asyncio.gather(*waited, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
+        return counts
 
     def metrics(self) -> dict[MetricName, float]:
         """The values of all metrics now, under the names of Kafka's Java clients."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 from millbeck.client.config import Value
 from millbeck.client.consumer import CommittedOffset, ConsumerConfig, OffsetAndTimestamp
@@ -22,6 +22,9 @@ from millbeck.kernel.environment import Environment
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records.record import Record
 from millbeck.records.typevars import K, V
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
 
 T = TypeVar("T")
 
@@ -124,6 +127,12 @@ class Consumer(Background, Generic[K, V]):
     ) -> dict[TopicPartition, list[Record[K, V]]]:
         """Return records by partition as soon as there are some; none after ``timeout_s``."""
         return self._call_attended(lambda: self._consumer.poll(timeout_s=timeout_s, max_records=max_records))
+
+    def poll_columns(
+        self, *, timeout_s: float = 1.0, with_headers: bool = False
+    ) -> dict[TopicPartition, list[RecordBatch]]:
+        """Like `poll`, but returns Arrow record batches, with no object per record; needs millbeck[columns]."""
+        return self._call_attended(lambda: self._consumer.poll_columns(timeout_s=timeout_s, with_headers=with_headers))
 
     def __iter__(self) -> Iterator[Record[K, V]]:
         """Yield all records, one by one, until the consumer is closed."""

@@ -236,6 +236,11 @@ class Producer(Background, Generic[K, V]):
 
         self._call(end)
 
+    def send_columns(self, topic: str, table: Any) -> dict[TopicPartition, int]:
+        """Send the rows of a `pyarrow` Table or RecordBatch, and wait until they are stored."""
+        self.flush()
+        return self._call(lambda: self._producer.send_columns(topic, table))
+
     def metrics(self) -> dict[MetricName, float]:
         return self._call_plain(self._producer.metrics)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.client.consumer.fetched import CompletedFetch
+from millbeck.client.consumer.fetched_columns import CompletedColumnFetch
 from millbeck.client.consumer.positions import FetchState, SubscriptionState, TopicPartitionState
 from millbeck.kernel.errors import CorruptMessage
 from millbeck.kernel.ids import TopicPartition
@@ -29,7 +29,7 @@ def standing(offset: int = 0) -> TopicPartitionState:
 
 
 def receive(state: TopicPartitionState, data: bytes) -> None:
-    chunk = CompletedFetch(data, state.fetch_offset)
+    chunk = CompletedColumnFetch(data, state.fetch_offset, 1 << 62)
     state.received(chunk, chunk.skip_to_end())
 
 

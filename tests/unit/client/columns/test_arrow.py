@@ -18,7 +18,7 @@ from tests.unit.records.strategies import records
 
 pa = pytest.importorskip("pyarrow", reason="the extra spark is not installed")
 
-from millbeck.pipeline import arrow  # noqa: E402
+from millbeck.client.columns import arrow  # noqa: E402
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -69,14 +69,14 @@ def test_no_pandas_is_loaded() -> None:
     script = (
         "import sys\n"
         "from millbeck.client.consumer.fetched_columns import CompletedColumnFetch\n"
-        "from millbeck.pipeline import arrow\n"
-        "from millbeck.pipeline.row_writer import rows_of, with_partitions\n"
+        "from millbeck.client.columns import arrow\n"
+        "from millbeck.client.columns.rows import rows_of\n"
         "from millbeck.records import batch\n"
         "from millbeck.records.record import Record\n"
         "data = batch.build([Record(-1, 5, None, b'v', (('h', b'w'),)), Record(-1, 5, b'k', None)])\n"
         "for columns in CompletedColumnFetch(data, 0, 9, with_headers=True).columns():\n"
         "    made = arrow.record_batch(columns, 'orders', 3, True)\n"
-        "    rows_of(with_partitions(made.select(['key', 'value', 'headers']), 2, 0))\n"
+        "    rows_of(made.select(['key', 'value', 'headers']))\n"
         "    print(made.num_rows, 'pandas' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
