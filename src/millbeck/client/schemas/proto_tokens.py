@@ -1,4 +1,4 @@
-"""Scans the tokens of a .proto before it is compiled: checks the depth and the length of names, and finds its imports.
+"""Scans the tokens of a .proto before it is compiled: checks depth, names and comments, and finds its imports.
 
 protoc decides whether a schema is valid. This only limits the input of protoc; it knows comments, strings and braces.
 """
@@ -39,7 +39,7 @@ class ProtoLimits:
 
 
 def imports_of(text: str, limits: ProtoLimits) -> list[str]:
-    """The names that the text imports; raises `SchemaTooLarge` if it exceeds a limit."""
+    """The names that the text imports; raises `SchemaTooLarge` if it exceeds a limit, and `SchemaInvalid`."""
     if len(text) > limits.text_length_max:
         raise SchemaTooLarge(f"the schema has {len(text)} characters, the limit is {limits.text_length_max}")
     imports: list[str] = []
@@ -48,6 +48,9 @@ def imports_of(text: str, limits: ProtoLimits) -> list[str]:
     for found in _TOKEN.finditer(text):
         kind, token = found.lastgroup, found.group()
         if kind == "blank":
+            if token.startswith("/*") and "/*" in token[2:]:
+                # protoc would report each of them, which takes seconds.
+                raise SchemaInvalid('"/*" is inside a block comment: such comments cannot be nested')
             continue
         count += 1
         if count > limits.token_count_max:

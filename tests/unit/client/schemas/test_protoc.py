@@ -26,6 +26,13 @@ def test_imports_are_found_whatever_stands_around_them() -> None:
     assert imports_of(text, LIMITS) == ["a.proto", "b/c.proto", "d.proto"]
 
 
+def test_a_comment_in_a_comment_is_refused_before_protoc_reports_each() -> None:
+    for text in ("/* /* */", "/*" * 200_000, "message M {} /* a */ /* /* */"):
+        with pytest.raises(SchemaInvalid, match="cannot be nested"):
+            imports_of(text, LIMITS)
+    assert imports_of("/* a */ // /* b\n /* * / **/", LIMITS) == []
+
+
 def test_the_file_comes_last_and_what_it_does_not_need_not_at_all() -> None:
     made = compiled(
         'import "a.proto"; message M { optional A a = 1; }',
