@@ -27,7 +27,7 @@ COMMANDS: Final = {
     "cluster": ("millbeck.cli.commands.cluster", "Show the cluster's id and nodes."),
     "completion": ("millbeck.cli.commands.completion", "Install or print shell completion."),
     "config": ("millbeck.cli.commands.config", "Show and change settings of topics, brokers and groups."),
-    "connect": ("millbeck.cli.commands.connect", "Check configurations of connectors, and try their transforms."),
+    "connect": ("millbeck.cli.commands.connect", "Manage connectors, and check their configurations."),
     "consume": ("millbeck.cli.commands.consume", "Print the records of topics."),
     "demo": ("millbeck.cli.commands.demo", "Run a demo: a node, a stream of orders, a pipeline on Spark."),
     "doctor": ("millbeck.cli.commands.doctor", "Check this machine and a cluster for problems."),

@@ -10,7 +10,7 @@ import click
 
 from millbeck.cli.connection_options import Target, check_reachable, check_topic, run, target_options
 from millbeck.cli.output import TABLE, output_option, show, show_rows
-from millbeck.cli.verbs import SubcommandGroup
+from millbeck.cli.verbs import Command
 
 if TYPE_CHECKING:
     from millbeck.client.consumer import Consumer
@@ -21,15 +21,36 @@ POLL_SECONDS: Final = 2.0
 METADATA_SECONDS: Final = 10.0
 
 
-@click.group(cls=SubcommandGroup, flags={})
-def command() -> None:
-    """Check Kafka Connect's configurations of connectors, and try their converters and transforms.
+_VERBS: Final = ("create", "delete", "list", "offsets", "pause", "restart", "resume", "status", "stop")
+"""The subcommands that ask a worker, imported when used."""
 
-    Nothing runs connectors yet; docs/connect.md says what is there.
+
+class _Verbs(click.Group):
+    command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *_VERBS])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _VERBS:
+            return super().get_command(ctx, cmd_name)
+        from millbeck.cli.connectors import verbs
+
+        found: click.Command = getattr(verbs, "list_" if cmd_name == "list" else cmd_name)
+        return found
+
+
+@click.group(cls=_Verbs)
+def command() -> None:
+    """Manage connectors of Kafka Connect, check their configurations, and try their converters and transforms.
+
+    The verbs about running connectors ask a worker's REST interface, such as that of Kafka Connect; there is no worker
+    of our own yet.
     """
 
 
-def _settings(path: Path) -> dict[str, str | None]:
+def settings_of_file(path: Path) -> dict[str, str | None]:
+    """The settings of a connector's file."""
     from millbeck.cli.connection_options import file_problem
     from millbeck.pipeline.connect.connector_files import settings_of_text
     from millbeck.pipeline.connect.errors import ConfigError
@@ -63,7 +84,7 @@ def validate(files: tuple[Path, ...], output: str) -> None:
     advice: list[str] = []
     for path in files:
         try:
-            found = validated(_settings(path))
+            found = validated(settings_of_file(path))
         except ConfigError as error:
             rows.append({"file": str(path), "setting": "connector.class", "error": str(error)})
             continue
@@ -164,7 +185,7 @@ def try_(
     from millbeck.pipeline.connect.errors import ConfigError
     from millbeck.pipeline.connect.rehearsal import Rehearsal, StoredRecord
 
-    settings = {name: text for name, text in _settings(file).items() if text is not None}
+    settings = {name: text for name, text in settings_of_file(file).items() if text is not None}
     try:
         rehearsal = Rehearsal(settings)
     except ConfigError as error:

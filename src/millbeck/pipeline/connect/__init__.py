@@ -5,5 +5,9 @@ What is here does not need Spark, and reads no clock and no network.
 - `model`: schemas, structs, logical types, records
 - `config`: settings, declared once and checked
 - `converters`, `transforms`: Kafka's converters, single message transforms and predicates
+- `connectors`: what connectors are called, and their settings
 - `plugins`: the names of all these classes
+- `state`: the records of the three state topics, and what they add up to
+- `rest`: what requests mean, and the ASGI application (`app` needs starlette)
+- `connector_files`, `rehearsal`: what `millbeck connect validate` and `try` use
 """

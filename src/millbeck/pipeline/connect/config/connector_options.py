@@ -34,7 +34,7 @@ ERRORS: Final = "Error Handling"
 EXACTLY_ONCE: Final = "Exactly Once Support"
 
 
-def _converter(order: int, part: str, default: str) -> ConfigKey:
+def _converter(order: int, part: str, default: str | None) -> ConfigKey:
     return ConfigKey(
         name=f"{part}.converter",
         kind=CLASS,
@@ -73,7 +73,7 @@ def _unique_aliases(value: tuple[str, ...]) -> str | None:
     return "Duplicate alias provided." if len(set(value)) < len(value) else None
 
 
-def common_options(versions: Mapping[str, str | None], defaults: Mapping[str, str]) -> ConfigDef:
+def common_options(versions: Mapping[str, str | None], defaults: Mapping[str, str | None]) -> ConfigDef:
     """What sinks and sources share. ``versions`` are those of the connector and of its converters by setting,
     ``defaults`` the worker's converters.
     """
@@ -131,7 +131,7 @@ def common_options(versions: Mapping[str, str | None], defaults: Mapping[str, st
     )
 
 
-def _converters(versions: Mapping[str, str | None], defaults: Mapping[str, str]) -> list[ConfigKey]:
+def _converters(versions: Mapping[str, str | None], defaults: Mapping[str, str | None]) -> list[ConfigKey]:
     keys: list[ConfigKey] = []
     for order, part in ((6, "key"), (8, "value"), (10, "header")):
         setting = f"{part}.converter"

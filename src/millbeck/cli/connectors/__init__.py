@@ -1,0 +1,1 @@
+"""The subcommands of ``millbeck connect`` that ask a worker of Kafka Connect."""

@@ -1,0 +1,1 @@
+"""Kafka Connect's REST interface: what each request means, apart from how it arrives."""
