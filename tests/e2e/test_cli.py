@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from millbeck.cli.main import cli
+from millbeck.kernel.ids import TopicPartition
 from millbeck.testing import Broker, broker
 
 Millbeck = Callable[..., str]
@@ -382,3 +383,79 @@ def test_records_of_a_topic_are_tried_on_a_connectors_transforms(
     shown = json.loads(millbeck("connect", "try", str(path), "-n", "2", "-o", "json"))
     assert [record["stages"][-1]["record"]["topic"] for record in shown] == ["new-tried", "new-tried"]
     assert len({record["record"] for record in shown}) == 2
+
+
+def test_dead_letters_are_sent_back_once(millbeck: Millbeck, run: Callable[..., Result], node: Broker) -> None:
+    from millbeck.client.sync import Consumer, Producer
+
+    for topic in ("paid", "dead"):
+        millbeck("topic", "create", topic, "--partitions", "2")
+
+    def letter(number: int, stage: str) -> list[tuple[str, bytes | None]]:
+        told = {"topic": "paid", "partition": "1", "offset": str(number), "stage": stage}
+        return [("own", b"x"), *((f"__connect.errors.{name}", text.encode()) for name, text in told.items())]
+
+    with Producer({"bootstrap.servers": node.bootstrap}) as producer:
+        for number in range(6):
+            stage = "TASK_PUT" if number in (1, 4) else "VALUE_CONVERTER"
+            producer.send(
+                "dead", f"v{number}".encode(), b"k", partition=0, timestamp=1000 + number, headers=letter(number, stage)
+            )
+
+    def shown(*more: str) -> list[tuple[str, str]]:
+        rows = json.loads(millbeck("connect", "dlq", "show", "sink", "--topic", "dead", "-o", "json", *more))
+        return [(row["offset"], row["redriven"]) for row in rows]
+
+    redrive = ("connect", "dlq", "redrive", "sink", "--topic", "dead")
+    assert shown("--where", "stage=TASK_PUT") == [("1", "no"), ("4", "no")]
+    assert millbeck(*redrive, "--dry-run") == "6 letters would be sent back\n"
+    assert millbeck(*redrive, "--where", "stage=TASK_PUT") == "2 letters are sent back\n"
+    assert millbeck(*redrive, "--where", "stage=TASK_PUT") == "0 letters are sent back\n"
+    assert [done for _, done in shown()] == ["no", "yes", "no", "no", "yes", "no"]
+    assert millbeck(*redrive) == "4 letters are sent back\n"
+    assert millbeck(*redrive) == "0 letters are sent back\n"
+    assert {done for _, done in shown()} == {"yes"}
+    settings = {
+        "bootstrap.servers": node.bootstrap,
+        "isolation.level": "read_committed",
+        "auto.offset.reset": "earliest",
+    }
+    with Consumer(settings) as consumer:
+        places = [TopicPartition("paid", 0), TopicPartition("paid", 1)]
+        consumer.assign(places)
+        consumer.seek_to_beginning(*places)
+        found = [record for _ in range(3) for records in consumer.poll(timeout_s=1).values() for record in records]
+    assert [record.value for record in found] == [b"v1", b"v4", b"v0", b"v2", b"v3", b"v5"]
+    assert {(record.key, tuple(record.headers)) for record in found} == {(b"k", (("own", b"x"),))}
+    assert [record.timestamp for record in found] == [1001, 1004, 1000, 1002, 1003, 1005]
+    assert "there is no topic gone" in run(*redrive[:-1], "gone").stderr
+    assert "FIELD=TEXT" in run(*redrive, "--where", "colour=red").stderr
+
+
+def test_an_interrupted_redrive_goes_on_where_it_stopped(
+    millbeck: Millbeck, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from millbeck.cli.connectors import dead_letters
+    from millbeck.client.producer import Producer
+    from millbeck.kernel.errors import NotLeaderOrFollower
+
+    for topic in ("late", "retry"):
+        millbeck("topic", "create", topic)
+    millbeck("produce", "late", stdin="0\n1\n2\n3\n4\n")
+    redrive = ("connect", "dlq", "redrive", "s", "--topic", "late")
+    assert "late-0@0 does not say where it came from" in run(*redrive).stderr
+    monkeypatch.setattr(dead_letters, "BATCH", 2)
+    commit = Producer.commit_transaction
+    commits: list[str] = []
+
+    async def fail_once(producer: Any, timeout_s: float | None = None) -> None:
+        commits.append("commit")
+        if len(commits) == 2:
+            raise NotLeaderOrFollower
+        await commit(producer, timeout_s)
+
+    monkeypatch.setattr(Producer, "commit_transaction", fail_once)
+    assert run(*redrive, "--to", "retry").exit_code == 1
+    assert millbeck(*redrive, "--to", "retry") == "3 letters are sent back\n"
+    found = millbeck("consume", "retry", "--isolation-level", "read_committed", "-e", "--from-beginning")
+    assert found.split() == ["0", "1", "2", "3", "4"]

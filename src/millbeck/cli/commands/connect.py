@@ -21,7 +21,7 @@ POLL_SECONDS: Final = 2.0
 METADATA_SECONDS: Final = 10.0
 
 
-_VERBS: Final = ("create", "delete", "list", "offsets", "pause", "restart", "resume", "status", "stop")
+_VERBS: Final = ("create", "delete", "dlq", "list", "offsets", "pause", "restart", "resume", "status", "stop")
 """The subcommands that ask a worker, imported when used."""
 
 
@@ -34,6 +34,10 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _VERBS:
             return super().get_command(ctx, cmd_name)
+        if cmd_name == "dlq":
+            from millbeck.cli.connectors.dead_letters import dlq
+
+            return dlq
         from millbeck.cli.connectors import verbs
 
         found: click.Command = getattr(verbs, "list_" if cmd_name == "list" else cmd_name)

@@ -9,5 +9,5 @@ What is here does not need Spark, and reads no clock and no network.
 - `plugins`: the names of all these classes
 - `state`: the records of the three state topics, and what they add up to
 - `rest`: what requests mean, and the ASGI application (`app` needs starlette)
-- `connector_files`, `rehearsal`: what `millbeck connect validate` and `try` use
+- `connector_files`, `rehearsal`, `dead_letters`: what the commands use
 """
