@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from millbeck.pipeline.connect.config.validation import CONVERTERS, DEFAULT_CONVERTERS
+from millbeck.pipeline.connect.config.validation import CONVERTERS, DEFAULT_CONVERTERS, has_variables
 from millbeck.pipeline.connect.connectors.declared import connector_of
 from millbeck.pipeline.connect.converters.base import Converter
 from millbeck.pipeline.connect.converters.json_converter import JsonConverter
@@ -51,6 +51,11 @@ class Rehearsal:
         if name is None:
             raise ConfigError("Connector config contains no connector type: set connector.class")
         self.kind = connector_of(name.strip()).kind
+        for prefix in (*CONVERTERS, "transforms", "predicates"):
+            if has_variables(settings, prefix):
+                raise ConfigError(
+                    f"{prefix}: a variable of a config provider has no value here: write the value itself"
+                )
         self._settings = settings
         self._converters = {setting: _converter(settings, setting) for setting in CONVERTERS}
         self._stages = stages_of(settings)

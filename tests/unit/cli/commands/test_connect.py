@@ -124,6 +124,8 @@ def test_what_is_missing_to_try_is_said(fails: Callable[..., str], sink: Path, t
     path.write_text(json.dumps({"connector.class": "FileStreamSink", "topics.regex": "a.*"}))
     assert "name one with --topic" in fails("connect", "try", str(path), "--value", "x")
     assert "NAME=TEXT" in fails("connect", "try", str(sink), "--value", "x", "--header", "trace")
+    path.write_text(json.dumps({**SINK, "transforms.whole.spec": "${env:SPEC}"}))
+    assert "transforms: a variable of a config provider" in fails("connect", "try", str(path), "--value", "x")
     path.write_text(json.dumps({**SINK, "transforms.drop.predicate": "isHard"}))
     assert "transforms.drop.predicate" in fails("connect", "try", str(path), "--value", "x")
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
+from millbeck.kernel.config_providers import has_variable
 from millbeck.kernel.option_kinds import BOOLEAN, CLASS, DOUBLE, INT, LIST, LONG, PASSWORD, SHORT, STRING, OptionKind
 from millbeck.pipeline.connect.errors import ConfigError
 
@@ -221,6 +222,10 @@ class ConfigDef:
                 found.errors.append(f'Missing required configuration "{key.name}" which has no default value.')
             else:
                 found.value = key.default_text
+            return found
+        if has_variable(settings[key.name] or ""):
+            # Only the worker knows what a config provider has there.
+            found.value = settings[key.name]
             return found
         value = None
         try:

@@ -2,7 +2,8 @@
 
 Settings of the connector's converters, transforms and predicates are those of their classes, under the prefix of the
 setting that names the class. What Kafka Connect accepts and fails on later is an error here: a transform with a
-predicate that is not defined, a class that refuses its settings.
+predicate that is not defined, a class that refuses its settings. A value with a variable of a config provider, such as
+``${env:TASKS}``, is known to the worker alone and passes every check.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from millbeck import __version__
 from millbeck.client.config import ClientConfig
 from millbeck.client.consumer.config import ConsumerConfig
 from millbeck.client.producer.config import ProducerConfig
+from millbeck.kernel.config_providers import has_variable
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.options import OptionSet
 from millbeck.pipeline.connect.config.connector_options import (
@@ -147,6 +149,11 @@ def validated(settings: Settings, defaults: Mapping[str, str] = DEFAULT_CONVERTE
     return found
 
 
+def has_variables(settings: Settings, prefix: str) -> bool:
+    """Whether a setting with this prefix has a variable of a config provider, whose value is not known here."""
+    return any(name.startswith(prefix) and has_variable(text or "") for name, text in settings.items())
+
+
 def _add(found: Validation, declared: ConfigDef, settings: Settings) -> None:
     values = declared.validate(settings)
     found.entries.extend(Entry(key, value) for key, value in zip(declared, values, strict=True))
@@ -248,7 +255,7 @@ def _check_classes(found: Validation, settings: Settings) -> None:
         named += [(f"{chain}.{alias}.type", kind) for alias in _aliases(settings, chain)]
     for setting, kind in named:
         name = settings.get(setting)
-        if name is None:
+        if name is None or has_variable(name):
             continue
         value = found.entry(setting).value
         try:
@@ -274,6 +281,8 @@ def _check_chains(found: Validation, settings: Settings) -> None:
                     f"Config '{prefix}negate' was provided but there is no config '{prefix}predicate' defining a"
                     " predicate to be negated."
                 )
+            if predicate is not None and has_variables(settings, "predicates"):
+                predicate = None
             if kind is PluginKind.TRANSFORMATION and predicate is not None and predicate.strip() not in predicates:
                 wanted = ",".join([*predicates, predicate.strip()])
                 found.entry(f"{prefix}predicate").value.errors.append(
@@ -285,7 +294,8 @@ def _check_chains(found: Validation, settings: Settings) -> None:
 
 def _check_settings(found: Validation, settings: Settings, prefix: str, kind: PluginKind) -> None:
     plugin = _plugin(f"{prefix}type", settings.get(f"{prefix}type"), kind)
-    if plugin is None or any(entry.value.errors for entry in found.entries if entry.value.name.startswith(prefix)):
+    is_wrong = any(entry.value.errors for entry in found.entries if entry.value.name.startswith(prefix))
+    if plugin is None or is_wrong or has_variables(settings, prefix):
         return
     given = {name.removeprefix(prefix): text for name, text in settings.items() if name.startswith(prefix) and text}
     try:
@@ -295,6 +305,8 @@ def _check_settings(found: Validation, settings: Settings, prefix: str, kind: Pl
 
 
 def _check_topics(found: Validation, settings: Settings) -> None:
+    if has_variables(settings, "topics") or has_variables(settings, "errors.deadletterqueue.topic.name"):
+        return
     topics, pattern = (settings.get("topics") or "").strip(), (settings.get("topics.regex") or "").strip()
     dead_letters = (settings.get("errors.deadletterqueue.topic.name") or "").strip()
     if bool(topics) == bool(pattern):
@@ -355,7 +367,7 @@ def _add_converters(found: Validation, settings: Settings) -> None:
         for key, value in zip(plugin.config_def, values, strict=True):
             value.name = f"{prefix}{value.name}"
             found.entries.append(Entry(replace(key, name=value.name, display_name=key.display_name or key.name), value))
-        if any(value.errors for value in values):
+        if any(value.errors for value in values) or has_variables(settings, prefix):
             continue
         try:
             plugin.make({name: text for name, text in given.items() if text is not None})
@@ -372,6 +384,8 @@ def _add_overrides(found: Validation, settings: Settings) -> None:
                 value = ConfigValue(name=setting, value=text)
                 key = ConfigKey(name=setting, kind=STRING, default=text, doc="A setting of the connector's own client.")
                 found.entries.append(Entry(replace(key, display_name=name), value))
+                if has_variable(text or ""):
+                    continue
                 try:
                     OptionSet(client).parse(name, text or "")
                 except InvalidConfig as error:

@@ -161,3 +161,29 @@ def test_advice_is_given_on_what_would_run() -> None:
         "predicates.p: no transform uses it",
         "tasks.maximum: no such setting; it has no effect",
     ]
+
+
+def test_values_of_config_providers_are_known_to_the_worker_alone() -> None:
+    settings = {
+        **SINK,
+        "topics": "${env:TOPICS}",
+        "tasks.max": "${env:TASKS}",
+        "key.converter": "${file:/run/c.properties:converter}",
+        "value.converter": "JsonConverter",
+        "value.converter.decimal.format": "${env:FORMAT}",
+        "transforms": "a",
+        "transforms.a.type": "RegexRouter",
+        "transforms.a.regex": "${env:REGEX}",
+        "transforms.a.replacement": "x",
+        "errors.deadletterqueue.topic.name": "${env:DEAD}",
+        "consumer.override.max.poll.records": "${env:RECORDS}",
+    }
+    found = validated(settings)
+    assert errors_of(found) == {}
+    assert found.entry("tasks.max").value.value == "${env:TASKS}"
+    router = {**SINK, "transforms": "a", "transforms.a.type": "TimestampRouter"}
+    assert errors_of(validated({**router, "transforms.a.topic.format": "${topic}-${timestamp}"})) == {}
+    assert list(errors_of(validated({**settings, "tasks.max": "x${env:TASKS", "errors.tolerance": "x"}))) == [
+        "tasks.max",
+        "errors.tolerance",
+    ]
