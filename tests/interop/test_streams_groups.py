@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -245,7 +246,10 @@ def check_dumps(log: Path) -> None:
     theirs = dump_log("--offsets-decoder", "--files", str(log))
     assert theirs.returncode == 0, theirs.stderr
     ours = subprocess.run(
-        ["millbeck", "dump-log", "--offsets-decoder", "--files", str(log)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "millbeck.cli.main", "dump-log", "--offsets-decoder", "--files", str(log)],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert ours.returncode == 0, ours.stderr
     records = [re.findall(r"^\| offset: .*$", each.stdout, re.MULTILINE) for each in (theirs, ours)]
