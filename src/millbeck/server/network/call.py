@@ -90,7 +90,17 @@ class Call(PendingReply):
         statistics.times.record((answered_at - self.received_at) * 1000)
 
     def reply(self, response: Any) -> None:
-        """Answer with a message of this API's response class."""
+        """Answer with a message of this API's response class; nothing is raised.
+
+        A response that cannot be encoded is answered with UNKNOWN_SERVER_ERROR. Replies are also sent from loops over
+        many requests, when records are committed or a group has joined, and one must not stop the others.
+        """
+        try:
+            self._send(response)
+        except Exception as error:
+            self.fail_unexpectedly(error)
+
+    def _send(self, response: Any) -> None:
         quotas = self.broker.quotas
         wait_ms = 0
         if quotas is not None:
@@ -113,14 +123,24 @@ class Call(PendingReply):
             quotas.mute(self.connection, wait_ms)
 
     def fail(self, error: ApiError) -> None:
-        """Answer with this API's error reply; close the connection if the API has none."""
+        """Answer with this API's error reply; close the connection if the API has none. Nothing is raised."""
+        try:
+            self._refuse(error)
+        except Exception as second:
+            self._give_up(second)
+
+    def _refuse(self, error: ApiError) -> None:
         self.handler.statistics.failed(error.code)
         response = self.handler.error_reply(self.request, self.version, error)
         if response is None:
             self.connection.close(f"{self.handler.name} failed and has no error reply: {error}")
             self.complete(())
         else:
-            self.reply(response)
+            self._send(response)
+
+    def _give_up(self, error: Exception) -> None:
+        self.broker.report(error, f"the error reply of {self.handler.name} version {self.version}")
+        self.connection.close("an unexpected error that has no reply")
 
     def fail_unexpectedly(self, error: Exception) -> None:
         """Handle an unexpected exception: log and count it, and answer UNKNOWN_SERVER_ERROR."""
@@ -128,11 +148,7 @@ class Call(PendingReply):
         if self.parts is not None:
             self.connection.close("an unexpected error after the reply")
             return
-        try:
-            self.fail(UnknownServerError())
-        except Exception as second:
-            self.broker.report(second, f"the error reply of {self.handler.name} version {self.version}")
-            self.connection.close("an unexpected error that has no reply")
+        self.fail(UnknownServerError())
 
     @property
     def principal(self) -> Principal:

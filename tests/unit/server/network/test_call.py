@@ -14,6 +14,7 @@ from millbeck.security.principal import ANONYMOUS
 from millbeck.server.network.authorization import Authorization
 from millbeck.server.network.call import Call
 from millbeck.server.network.request_metrics import RequestMetrics, RequestStatistics
+from millbeck.wire.errors import EncodeError
 from millbeck.wire.messages.classic_groups import HeartbeatResponse
 from tests.unit.server.harness.client_requests import Denies
 from tests.unit.server.harness.method_patches import needs_sources
@@ -146,6 +147,20 @@ def test_the_unexpected_is_reported_and_answered_even_when_the_answer_fails_too(
     broken.handler.error_reply = lambda request, version, error: 1 // 0
     broken.call.fail_unexpectedly(KeyError())
     assert [type(error) for error, _ in broken.broker.reported] == [KeyError, ZeroDivisionError]
+    assert len(broken.connection.closed) == 1
+
+
+def test_an_answer_that_cannot_be_encoded_is_an_unexpected_error_of_its_request_alone() -> None:
+    world = World()
+    world.call.reply(HeartbeatResponse(error_code=2**15))
+    assert world.call.parts == (b"\x00\x00\x00\x0a\x00\x00\x00\x4d", b"\x00\x00\x00\x00\xff\xff")
+    assert [type(error) for error, _ in world.broker.reported] == [EncodeError]
+    assert world.connection.closed == []
+
+    broken = World()
+    broken.handler.error_reply = lambda request, version, error: HeartbeatResponse(error_code=2**15)
+    broken.call.fail(InvalidRequest("no"))
+    assert [type(error) for error, _ in broken.broker.reported] == [EncodeError]
     assert len(broken.connection.closed) == 1
 
 

@@ -297,3 +297,23 @@ def test_a_group_that_is_named_often_is_described_once() -> None:
         assert [group.group_id for group in answer.groups] == ["a", "b"]
 
     BrokerHarness().run(scenario)
+
+
+def test_a_member_whose_answer_cannot_be_encoded_does_not_keep_the_others_from_theirs() -> None:
+    """A member's id is made of its client's: before version 6 it may become longer than a string may be."""
+
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        first = await stable(client)
+        other, last = await harness.connect(environment), await harness.connect(environment)
+        long_named = asyncio.ensure_future(other.ask(join_request(), 3, client_id="c" * (2**15 - 1)))
+        await asyncio.sleep(0.1)
+        joined_last = asyncio.ensure_future(join(last))
+        await asyncio.sleep(0.1)
+        assert (await client.ask(join_request(first.member_id), 9)).generation_id == 2
+        assert (await long_named).error_code == errors.UnknownServerError.code
+        assert (await joined_last).generation_id == 2
+        assert harness.node is not None
+        assert harness.node.broker.unexpected_errors == 1
+        harness.node.broker.unexpected_errors = 0
+
+    BrokerHarness().run(scenario)
