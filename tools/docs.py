@@ -421,12 +421,50 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("``", "`")
 
 
+def java_settings() -> Iterator[str]:
+    from millbeck.client.admin import AdminConfig
+    from millbeck.client.consumer.config import ConsumerConfig
+    from millbeck.client.foreign_keys import ASKS_FOR_NOTHING, java_settings, reason_of
+    from millbeck.client.producer.config import ProducerConfig
+    from millbeck.client.share.config import ShareConsumerConfig
+    from millbeck.kernel.options import REQUIRED
+
+    sections = {
+        "producer": ProducerConfig,
+        "consumer": ConsumerConfig,
+        "share consumer": ShareConsumerConfig,
+        "admin": AdminConfig,
+    }
+    declared = {kind: {known.name: known for known in section.options} for kind, section in sections.items()}
+    yield from ("# The settings of Kafka's Java clients", "", NOTE, "")
+    yield (
+        "Every setting of Apache Kafka's Java producer, consumer, share consumer and admin client, and what the Python "
+        "clients do with it. What they do not have is refused, unless the value asks for what happens anyway."
+    )
+    yield from ("", "| setting | clients | default here, or why it is refused |", "|---|---|---|")
+    for name in java_settings():
+        kinds = [kind for kind, options in declared.items() if name in options]
+        if kinds and declared[kinds[0]][name].default is REQUIRED:
+            yield f"| `{name}` | all | none: it must be given |"
+            continue
+        if kinds:
+            default = declared[kinds[0]][name].default
+            shown = ",".join(map(str, default)) if isinstance(default, tuple) else default
+            text = "" if shown in (None, "") else f"`{str(shown).lower() if isinstance(shown, bool) else shown}`"
+            yield f"| `{name}` | {'all' if len(kinds) == len(sections) else ', '.join(kinds)} | {text} |"
+            continue
+        accepted = [value for value in ASKS_FOR_NOTHING.get(name, ()) if value]
+        but = f"; only {' or '.join(f'`{value}`' for value in accepted)} is accepted" if accepted else ""
+        yield f"| `{name}` | none | {reason_of(name)}{but} |"
+
+
 WRITERS: dict[str, Callable[[], Iterator[str]]] = {
     "acls.md": acls,
     "cli.md": commands,
     "configuration.md": configuration,
     "decisions.md": decisions,
     "errors.md": errors,
+    "java-client-settings.md": java_settings,
     "metrics.md": metrics,
     "modules.md": modules,
     "protocol.md": protocol,

@@ -278,7 +278,7 @@ def _meaning_of(section: type[ClientConfig], name: str, text: str, declared: lis
     """The setting for an undeclared name, such as an alias; None if it has no effect here. Raises `InvalidConfig`."""
     from difflib import get_close_matches
 
-    from millbeck.client.foreign_keys import ASKS_FOR_NOTHING, LIBRDKAFKA_SYNONYMS, REASONS, is_known_elsewhere
+    from millbeck.client.foreign_keys import ASKS_FOR_NOTHING, LIBRDKAFKA_SYNONYMS, is_known_elsewhere, reason_of
 
     synonym = LIBRDKAFKA_SYNONYMS.get(name)
     if synonym in declared:
@@ -290,7 +290,7 @@ def _meaning_of(section: type[ClientConfig], name: str, text: str, declared: lis
         log.warning("configuration %s has no effect on this client, a %s", name, _kind_of(section))
         return None
     if is_known_elsewhere(name):
-        raise InvalidConfig(f"{name}={text[:100]} is not available here: {REASONS.get(name, 'leave it out')}")
+        raise InvalidConfig(f"{name}={text[:100]} is not available here: {reason_of(name)}")
     nearest = get_close_matches(name, declared, n=1, cutoff=0.5)
     hint = f", did you mean {nearest[0]}?" if nearest else ""
     raise InvalidConfig(f"Unknown configuration {name[:100]}{hint}")

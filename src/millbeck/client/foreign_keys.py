@@ -122,6 +122,7 @@ ASKS_FOR_NOTHING: Final[dict[str, tuple[str, ...]]] = {
 """Settings that are not available here, with the values that are accepted because they have no effect."""
 
 REASONS: Final[dict[str, str]] = {
+    "bootstrap.controllers": "this client talks to brokers, which forward what is for the controller",
     "client.dns.lookup": "all addresses of a name are tried; there is no canonical lookup",
     "config.providers": "values are not looked up elsewhere: give the values themselves",
     "enable.metrics.push": "this client does not push its metrics to brokers: read them with metrics()",
@@ -139,6 +140,8 @@ REASONS: Final[dict[str, str]] = {
     ),
     "send.buffer.bytes": "sockets have the system's buffer sizes",
     "enable.partition.eof": "compare position() with end_offsets() instead",
+    "security.providers": "TLS and hashes are those of Python's ssl and hashlib",
+    "ssl.engine.factory.class": "the TLS context is made of the ssl settings",
     "statistics.interval.ms": "there is no callback with statistics: read metrics()",
 }
 """The reason why a setting is not available, or the alternative."""
@@ -146,5 +149,27 @@ REASONS: Final[dict[str, str]] = {
 KNOWN: Final = frozenset(_JAVA.split()) | frozenset(_LIBRDKAFKA.split())
 
 
+_REASONS_BY_PREFIX: Final = {
+    "sasl.client.callback.": "a login takes its credentials from settings: sasl.username, sasl.oauthbearer.*",
+    "sasl.login.c": "a login takes its credentials from settings: sasl.username, sasl.oauthbearer.*",
+    "sasl.oauthbearer.": "the broker checks tokens, and this setting is the broker's",
+    "ssl.": "TLS is that of Python's ssl, which chooses it itself",
+}
+"""The reason for all other settings that begin so."""
+
+
 def is_known_elsewhere(name: str) -> bool:
     return name in KNOWN
+
+
+def reason_of(name: str) -> str:
+    """Why a setting of other clients is not available, or what to do instead."""
+    found = REASONS.get(name)
+    if found is not None:
+        return found
+    return next((text for prefix, text in _REASONS_BY_PREFIX.items() if name.startswith(prefix)), "leave it out")
+
+
+def java_settings() -> list[str]:
+    """The settings of Java's clients, sorted."""
+    return sorted(_JAVA.split())
