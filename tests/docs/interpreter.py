@@ -13,7 +13,7 @@ from pathlib import Path
 
 DONE = "\x1edone"
 FAILED = "\x1efailed"
-SECONDS_MAX = 120
+SECONDS_MAX = 300
 
 
 def main() -> None:

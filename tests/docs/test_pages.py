@@ -28,7 +28,7 @@ def _parameters() -> list[object]:
     ]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", _parameters())
 def test_the_blocks_of_a_page_do_what_it_says(name: str, tmp_path: Path) -> None:
     blocks = blocks_of(ROOT / name)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs import walkthrough as module
 from tests.docs.pages import ROOT, Block, all_blocks, missing_line
 from tests.docs.walkthrough import PageFailed, Walkthrough
 
@@ -56,6 +57,16 @@ def test_what_a_command_exports_and_makes_is_there_for_the_next(walkthrough: Wal
     walkthrough.run(block("console", "$ echo $NAME; cat a.ini\ny\nport = 1\n"))
     walkthrough.run(block("python", "n = 1"))
     walkthrough.run(block("python", "import asyncio\nawait asyncio.sleep(0)\nassert n == 1"))
+
+
+def test_a_command_that_does_not_end_is_killed_with_its_children(
+    walkthrough: Walkthrough, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "COMMAND_SECONDS_MAX", 0.5)
+    with pytest.raises(PageFailed, match="does not end within"):
+        walkthrough.run(block("console", "$ (sleep 1; touch here); true\n"))
+    monkeypatch.setattr(module, "COMMAND_SECONDS_MAX", 60)
+    walkthrough.run(block("console", "$ sleep 1; ls | wc -l\n0\n"))
 
 
 @pytest.mark.parametrize(

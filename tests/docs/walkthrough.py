@@ -18,7 +18,7 @@ from typing import Final, Self
 from tests.docs import interpreter
 from tests.docs.pages import CONSOLE, PYTHON, ROOT, Block, Command, missing_line
 
-COMMAND_SECONDS_MAX: Final = 120
+COMMAND_SECONDS_MAX: Final = 300
 START_SECONDS_MAX: Final = 60
 STOP_SECONDS_MAX: Final = 10
 DIRECTORIES: Final = re.compile(r"(?<![\w.:/-])/(etc|opt|var|backup)/(?=[\w.-])")
@@ -178,18 +178,25 @@ class Walkthrough:
             # Which brokers there are is not for a command to remember.
             f'{{ export -p | grep -v MILLBECK_BOOTSTRAP; printf "cd %q\\n" "$PWD"; }} > "{self._state}"\nexit $code'
         )
-        done = subprocess.run(
+        process = subprocess.Popen(
             ["bash", "-c", script],
-            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             cwd=self._work,
             env=self._environment(),
-            stdin=subprocess.DEVNULL,
-            timeout=COMMAND_SECONDS_MAX,
+            start_new_session=True,
         )
-        if done.returncode:
-            raise PageFailed(f"`{line}` ends with exit code {done.returncode}:\n{done.stdout}{done.stderr}")
-        return done.stdout + done.stderr
+        try:
+            output, errors = process.communicate(timeout=COMMAND_SECONDS_MAX)
+        except subprocess.TimeoutExpired as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise PageFailed(f"`{line}` does not end within {COMMAND_SECONDS_MAX} seconds") from error
+        if process.returncode:
+            raise PageFailed(f"`{line}` ends with exit code {process.returncode}:\n{output}{errors}")
+        return output + errors
 
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("MILLBECK_", "KAFKA_"))}

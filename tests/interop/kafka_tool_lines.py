@@ -179,6 +179,17 @@ RECORDS: Final = (
         "--max-messages 2 --isolation-level read_committed"
     ),
     Line("kafka-console-consumer --bootstrap-server {b}", CODE),
+    Line(
+        "kafka-configs --bootstrap-server {b} --entity-type groups --entity-name {p}-share --alter "
+        "--add-config share.auto.offset.reset=earliest"
+    ),
+    Line(
+        "kafka-console-share-consumer.sh --bootstrap-server {b} --topic {p}-orders --group {p}-share "
+        "--max-messages 4 --timeout-ms 20000 --formatter-property print.key=true",
+        ROWS,
+    ),
+    Line("kafka-console-share-consumer --bootstrap-server {b} --topic {p}-orders --group {p}-share --timeout-ms 2000"),
+    Line("kafka-console-share-consumer --bootstrap-server {b}", CODE),
     Line("kafka-get-offsets --bootstrap-server {b} --topic {p}-orders --time earliest"),
     Line("kafka-get-offsets.sh --bootstrap-server {b} --topic {p}-events"),
     Line("kafka-get-offsets --bootstrap-server {b} --topic-partitions {p}-events:0,{p}-orders:1-3 --time -2"),

@@ -63,7 +63,8 @@ def translated(tool: Tool, arguments: Sequence[str]) -> list[str]:
                 raise click.UsageError(f"{' or '.join(each for each in either if each.startswith('--'))} is needed")
     if tool.actions and len(given.intersection(tool.actions)) != 1:
         raise click.UsageError(f"give exactly one of {', '.join(tool.actions)}")
-    return [*command, *_translated_words(tool, words), *tool.always]
+    added = [word for flag, value in tool.defaults.items() if flag not in given for word in (flag, value)]
+    return [*command, *_translated_words(tool, words), *added, *tool.always]
 
 
 def _flags(words: Iterable[str]) -> set[str]:

@@ -40,6 +40,8 @@ class Tool:
     """Flags of Kafka's tool that are refused, each with the alternative."""
     always: tuple[str, ...] = ()
     """Arguments added to every command line."""
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """Flags with the values that Kafka's tool uses when they are not given."""
     help_exit_code: int = 1
     """The exit code of ``--help``: 1 if Kafka's tool prints its help as an error."""
     failure_exit_code: int = 1
@@ -100,6 +102,19 @@ TOOLS: Final[Mapping[str, Tool]] = {
             "--line-reader": "it names a Java class: see --reader-property and `millbeck produce --help`",
             "--reader-config": "give its properties with --reader-property",
         },
+    ),
+    "kafka-console-share-consumer": Tool(
+        command=("consume",),
+        requires=(SERVER, ("--topic",)),
+        renamed={"--consumer-config": "--command-config"},
+        without_effect={"--reject-message-on-error": 0},
+        missing={
+            "--enable-systest-events": "it exists only for Kafka's own tests",
+            "--formatter-config": "give its properties with --formatter-property",
+            **dict.fromkeys(("--reject", "--release"), "each record is accepted after it was printed"),
+        },
+        always=("--share", "--quiet"),
+        defaults={"--group": "console-share-consumer"},
     ),
     "kafka-consumer-groups": Tool(
         command=("group",),

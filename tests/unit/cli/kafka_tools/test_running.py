@@ -67,6 +67,19 @@ TRANSLATED = {
         ("--validate-regex", "a.*"),
         ("group", "validate-regex", "a.*"),
     ),
+    "a default of Kafka's": (
+        "kafka-console-share-consumer",
+        (*SERVER, "--topic", "t", "--max-messages", "3"),
+        (
+            *("consume", *SERVER, "--topic", "t", "--max-messages", "3"),
+            *("--group", "console-share-consumer", "--share", "--quiet"),
+        ),
+    ),
+    "the default is not used": (
+        "kafka-console-share-consumer",
+        (*SERVER, "--topic", "t", "--group=jobs"),
+        ("consume", *SERVER, "--topic", "t", "--group=jobs", "--share", "--quiet"),
+    ),
     "words of its own": (
         "kafka-console-consumer",
         (*SERVER, "--topic", "t"),

@@ -64,4 +64,4 @@ def test_a_directory_that_cannot_be_made_is_one_line(fails: Callable[..., str], 
 def test_the_tools_are_listed(run: Run) -> None:
     lines = run("shims", "list").stdout.splitlines()
     assert lines[0].split() == ["TOOL", "RUNS"]
-    assert "kafka-get-offsets          millbeck topic offsets" in lines
+    assert "kafka-get-offsets             millbeck topic offsets" in lines

@@ -37,6 +37,11 @@ FLAGS = {
         producer-property producer.config property reader-config reader-property request-required-acks
         request-timeout-ms retry-backoff-ms socket-buffer-size sync timeout topic
     """,
+    "kafka-console-share-consumer": """
+        bootstrap-server command-config command-property consumer-config consumer-property
+        enable-systest-events formatter formatter-config formatter-property group key-deserializer
+        max-messages property reject reject-message-on-error release timeout-ms topic value-deserializer
+    """,
     "kafka-consumer-groups": """
         all-groups all-topics bootstrap-server by-duration command-config delete delete-offsets describe
         dry-run execute export from-file group list members offsets reset-offsets shift-by state timeout
