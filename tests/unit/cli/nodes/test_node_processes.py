@@ -61,6 +61,7 @@ def test_output_is_read_though_nobody_reads_ours(monkeypatch: pytest.MonkeyPatch
         async with asyncio.timeout(30):
             while any(member.last_error_line() != "the last line" for member in ships.members):
                 await asyncio.sleep(0.05)
+        assert [member.state for member in ships.members] == ["running", "running"]
 
     monkeypatch.setattr(click, "echo", lost)
     run(monkeypatch, program, scenario)
