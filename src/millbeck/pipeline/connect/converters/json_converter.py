@@ -16,7 +16,13 @@ from millbeck.pipeline.connect.config.checks import one_of_ignoring_case
 from millbeck.pipeline.connect.config.definitions import BOOLEAN, INT, STRING, ConfigDef, ConfigKey, Importance, Width
 from millbeck.pipeline.connect.converters.base import CONVERTER_CONFIG
 from millbeck.pipeline.connect.converters.json_schema import schema_as_json, schema_from_json
-from millbeck.pipeline.connect.converters.json_text import MISSING, bytes_of_base64, json_text, parsed_json
+from millbeck.pipeline.connect.converters.json_text import (
+    MISSING,
+    bytes_of_base64,
+    json_text,
+    parsed_json,
+    parsed_member,
+)
 from millbeck.pipeline.connect.errors import ConfigError, InvalidValue
 from millbeck.pipeline.connect.model.logical import (
     DECIMAL,
@@ -52,6 +58,8 @@ _PLAIN: Final[Mapping[SchemaType, tuple[type, ...]]] = {
 }
 
 _LONG_DIGITS: Final = 19
+_PAYLOAD: Final = b',"payload":'
+_PREFIX_BYTES_MAX: Final = 64 * 1024
 
 
 class JsonConverter:
@@ -120,11 +128,12 @@ class JsonConverter:
     def __init__(self, settings: Mapping[str, str]) -> None:
         values = self.config_def.parse({"converter.type": "value", **settings})
         self._has_schemas: bool = values["schemas.enable"]
-        self._cache_size: int = values["schemas.cache.size"]
+        self._cache_size: int = max(1, values["schemas.cache.size"])
         self._is_numeric: bool = values["decimal.format"].upper() == "NUMERIC"
         self._fills_defaults: bool = values["replace.null.with.default"]
         self._known: dict[str, Schema | None] = {}
         self._written: dict[Schema, str] = {}
+        self._prefixes: dict[bytes, Schema] = {}
         self._schema = self._fixed_schema(values["schema.content"])
 
     def _fixed_schema(self, content: str | None) -> Schema | None:
@@ -152,7 +161,7 @@ class JsonConverter:
         text = self._written.get(schema)
         if text is None:
             text = json_text(schema_as_json(schema, self._as_json))
-            if len(self._written) >= self._cache_size > 0:
+            if len(self._written) >= self._cache_size:
                 del self._written[next(iter(self._written))]
             self._written[schema] = text
         return text
@@ -219,6 +228,9 @@ class JsonConverter:
     def from_bytes(self, topic: str | None, stored: bytes | None) -> Parsed:
         if stored is None:
             return NULL
+        again = self._of_known_prefix(stored)
+        if again is not None:
+            return again
         found = parsed_json(stored)
         if not self._has_schemas:
             return Parsed(None, None if found is MISSING else _plain_value(found))
@@ -233,14 +245,40 @@ class JsonConverter:
         schema = self._known_schema(found["schema"])
         if schema is None:
             return Parsed(None, _plain_value(found["payload"]))
+        self._keep_prefix(stored, found["schema"], schema)
         return Parsed(schema, self._from_json(schema, found["payload"]))
+
+    def _of_known_prefix(self, stored: bytes) -> Parsed | None:
+        """The value of a record that begins as an earlier one did, with the same text of the same schema: its payload
+        alone is read. None for any other.
+        """
+        end = stored.find(_PAYLOAD) + len(_PAYLOAD)
+        schema = self._prefixes.get(stored[:end])
+        if schema is None:
+            return None
+        payload = parsed_member(stored, end)
+        return None if payload is MISSING else Parsed(schema, self._from_json(schema, payload))
+
+    def _keep_prefix(self, stored: bytes, found: Any, schema: Schema) -> None:
+        prefix = stored[: stored.find(_PAYLOAD) + len(_PAYLOAD)]
+        if not prefix.endswith(_PAYLOAD) or len(prefix) > _PREFIX_BYTES_MAX:
+            return
+        try:
+            # The text may be a part of the schema, or other members may stand before it.
+            is_schema_alone = parsed_json(prefix + b"null}") == {"schema": found, "payload": None}
+        except InvalidValue:
+            return
+        if is_schema_alone:
+            if len(self._prefixes) >= self._cache_size:
+                self._prefixes.clear()
+            self._prefixes[prefix] = schema
 
     def _known_schema(self, found: Any) -> Schema | None:
         key = json.dumps(found, default=str)
         if key in self._known:
             return self._known[key]
         schema = schema_from_json(found, self._from_json)
-        if len(self._known) >= self._cache_size > 0:
+        if len(self._known) >= self._cache_size:
             del self._known[next(iter(self._known))]
         self._known[key] = schema
         return schema
@@ -261,8 +299,7 @@ class JsonConverter:
                 if not isinstance(found, dict):
                     raise InvalidValue(f"Structs should be encoded as JSON objects, but found {_kind(found)}")
                 made = Struct(schema)
-                for field in schema.fields:
-                    made[field.name] = self._from_json(field.schema, found.get(field.name))
+                made.values = [self._from_json(field.schema, found.get(field.name)) for field in schema.fields]
                 return made
             case SchemaType.ARRAY if isinstance(found, list):
                 element = schema.value_schema

@@ -66,6 +66,17 @@ def parsed_json(stored: bytes) -> Any:
     return value
 
 
+def parsed_member(stored: bytes, start: int) -> Any:
+    """The value of an object's last member, which begins at ``start``; `MISSING` if it is not JSON or not the last."""
+    try:
+        text = stored[start:].decode()
+        value, end = _DECODER.raw_decode(text.lstrip(_SPACES))
+    except (ValueError, ArithmeticError, RecursionError):
+        return MISSING
+    rest = text.lstrip(_SPACES)[end:].lstrip(_SPACES)
+    return value if rest[:1] == "}" else MISSING
+
+
 def json_text(value: Any) -> str:
     """The JSON of dicts, lists, texts, booleans, numbers, Decimals and null; bytes are in base64."""
     parts: list[str] = []
