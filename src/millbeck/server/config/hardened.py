@@ -8,7 +8,7 @@ are reported together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from millbeck.kernel.errors import InvalidConfig
@@ -20,8 +20,10 @@ from millbeck.server.config.broker_options import BROKER_OPTIONS
 from millbeck.server.config.sections.security import AuthorizerOptions, SecurityOptions
 
 if TYPE_CHECKING:
+    from millbeck.server.config.addresses import ListenerAddress
     from millbeck.server.config.listener_sasl import ListenerSasl
     from millbeck.server.config.node_config import NodeConfig
+    from millbeck.server.config.sections.tls import SslOptions
 
 HARDENED: Final[Mapping[str, str]] = {
     "max.connections": "10000",
@@ -67,14 +69,28 @@ def check_mechanisms(listener: str, protocol: str, sasl: ListenerSasl) -> None:
         raise InvalidConfig(f"{_NAME}: {reason}")
 
 
+def check_tls(addresses: Iterable[ListenerAddress], listener: str, tls: SslOptions) -> None:
+    """Check the rules for the TLS of one listener after dynamic changes. Raises `InvalidConfig`."""
+    broken = list(_broken_by_names(listener, tls))
+    for address in addresses:
+        if address.name == listener and address.protocol == "SSL" and not address.is_loopback:
+            broken += _broken_by_client_auth(listener, tls)
+    if broken:
+        raise InvalidConfig(f"{_NAME}: {broken[0]}")
+
+
 def _broken(config: NodeConfig) -> Iterator[str]:
     for address in [*config.client_addresses(), *config.controller_addresses()]:
         if not address.is_loopback:
             yield from _broken_in_public(config, address.name, address.protocol)
         if address.has_sasl:
             yield from _broken_by_mechanisms(address.name, address.protocol, config.sasl(address.name))
+        if address.is_encrypted:
+            yield from _broken_by_names(address.name, config.ssl(address.name))
     if config.controller_names() and not config.controller_addresses():
         name, protocol = config.controllers_protocol()
+        if protocol.endswith("SSL"):
+            yield from _broken_by_names(name, config.ssl(name))
         if not protocol.endswith("SSL"):
             yield (
                 f"listener.security.protocol.map: {name} is {protocol}: connections to controllers must be encrypted, "
@@ -86,17 +102,30 @@ def _broken(config: NodeConfig) -> Iterator[str]:
         yield f"{AuthorizerOptions.authorizer_dry_run.name} must be false: nothing would be denied"
 
 
+def _broken_by_names(name: str, tls: SslOptions) -> Iterator[str]:
+    if tls.ssl_endpoint_identification_algorithm != "https":
+        yield (
+            f"listener.name.{name.lower()}.ssl.endpoint.identification.algorithm: must be https, or whoever has a "
+            "trusted certificate can pose as another node"
+        )
+
+
+def _broken_by_client_auth(name: str, tls: SslOptions) -> Iterator[str]:
+    if tls.ssl_client_auth != "required":
+        yield (
+            f"listener.name.{name.lower()}.ssl.client.auth: must be required, or whoever connects to {name} is "
+            "anonymous; or use SASL_SSL"
+        )
+
+
 def _broken_in_public(config: NodeConfig, name: str, protocol: str) -> Iterator[str]:
     if protocol not in ("SSL", "SASL_SSL"):
         yield (
             f"listeners: {name} is {protocol}, and not on loopback: map it to SASL_SSL or SSL in "
             "listener.security.protocol.map, or bind it to localhost"
         )
-    elif protocol == "SSL" and config.ssl(name).ssl_client_auth != "required":
-        yield (
-            f"listener.name.{name.lower()}.ssl.client.auth: must be required, or whoever connects to {name} is "
-            "anonymous; or use SASL_SSL"
-        )
+    elif protocol == "SSL":
+        yield from _broken_by_client_auth(name, config.ssl(name))
 
 
 def _broken_by_mechanisms(listener: str, protocol: str, sasl: ListenerSasl) -> Iterator[str]:

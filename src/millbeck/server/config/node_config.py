@@ -27,6 +27,7 @@ from millbeck.server.config.hardened import (
     changed_by_profile,
     check_hardened,
     check_mechanisms,
+    check_tls,
     hardened_texts,
     is_hardened,
 )
@@ -172,7 +173,11 @@ class NodeConfig:
         }
         given = {name: text for name, text in merged.items() if text is not None}
         check_tls_available(given)
-        return SslOptions.resolve(ConfigLayers(static=given))
+        options = SslOptions.resolve(ConfigLayers(static=given))
+        if self.is_hardened and (self._dynamic or dynamic):
+            # The node's own settings were checked at its start, all together.
+            check_tls(self._addresses(), listener, options)
+        return options
 
     def allowed_networks(self, listener: str) -> Networks | None:
         """The networks that a listener's clients may connect from; None means all."""

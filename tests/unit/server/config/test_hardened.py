@@ -73,6 +73,22 @@ REFUSED: dict[str, tuple[dict[str, str | None], str]] = {
         },
         "listener.name.local.sasl.enabled.mechanisms: PLAIN sends passwords as they are",
     ),
+    "other nodes by any name": (
+        {"ssl.endpoint.identification.algorithm": ""},
+        "listener.name.out.ssl.endpoint.identification.algorithm: must be https",
+    ),
+    "controllers by any name": (
+        {
+            "listener.security.protocol.map": "OUT:SASL_SSL,LOCAL:PLAINTEXT,CTL:SSL",
+            "process.roles": "broker",
+            "node.id": "2",
+            "controller.quorum.bootstrap.servers": "c:9093",
+            "controller.listener.names": "CTL",
+            "inter.broker.listener.name": "LOCAL",
+            "listener.name.ctl.ssl.endpoint.identification.algorithm": "",
+        },
+        "listener.name.ctl.ssl.endpoint.identification.algorithm: must be https",
+    ),
     "any issuer": ({"sasl.oauthbearer.expected.issuer": None}, "expected.issuer must be set"),
     "any audience": ({"sasl.oauthbearer.expected.audience": None}, "expected.audience must be set"),
     "keys over http": ({"sasl.oauthbearer.jwks.endpoint.url": "http://idp.example/jwks"}, "must be an https: URL"),
@@ -144,3 +160,25 @@ def test_a_dynamic_config_does_not_get_around_it() -> None:
     )
     with pytest.raises(InvalidConfig, match="PLAIN sends passwords"):
         node.sasl("LOCAL")
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"listener.name.out.ssl.client.auth": "none"}, "listener.name.out.ssl.client.auth: must be required"),
+        (
+            {"listener.name.out.ssl.endpoint.identification.algorithm": ""},
+            "listener.name.out.ssl.endpoint.identification.algorithm: must be https",
+        ),
+    ],
+)
+def test_dynamic_tls_settings_do_not_get_around_it(changed: dict[str, str], reason: str) -> None:
+    node = config(
+        **{"listener.security.protocol.map": "OUT:SSL,LOCAL:PLAINTEXT", "listener.name.out.ssl.client.auth": "required"}
+    )
+    with pytest.raises(InvalidConfig, match=reason):
+        node.ssl("OUT", changed)
+    node.apply_dynamic(changed, {})
+    with pytest.raises(InvalidConfig, match=reason):
+        node.ssl("OUT")
+    assert node.ssl("OUT", {}).ssl_client_auth == "required"
