@@ -48,6 +48,8 @@ _JSON: Final = "application/json"
 _ANSWERED: Final = (CONTENT_TYPE, "application/vnd.schemaregistry+json", _JSON)
 """The content types of answers, the preferred one first."""
 _ACCEPTED: Final = (*_ANSWERED, "application/octet-stream")
+_READING: Final = ("GET", "HEAD")
+"""The methods of calls that read; the server leaves out the body of an answer to HEAD."""
 _TYPES_MAX: Final = 20
 _BY_ID: Final = b"/schemas/ids/"
 
@@ -55,9 +57,10 @@ _BY_ID: Final = b"/schemas/ids/"
 class HttpError(Exception):
     """An error of HTTP itself."""
 
-    def __init__(self, status: int, reason: str) -> None:
+    def __init__(self, status: int, reason: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(f"HTTP {status} {reason}")
         self.status = status
+        self.headers = headers
 
 
 class RegistryApp:
@@ -120,7 +123,7 @@ class RegistryApp:
     async def _respond(self, http: HttpRequest, user: User) -> Response:
         route = ""
         try:
-            if http.method == "GET" and (own := self._own(http.url.path)) is not None:
+            if http.method in _READING and (own := self._own(http.url.path)) is not None:
                 return own
             call, variables, context = _find(http.method, _path(http))
             route = f"{call.method} {call.path}"
@@ -128,7 +131,7 @@ class RegistryApp:
             answer = await self._answer(http, user, call, variables, context)
             response = _response(media_type, answer)
         except HttpError as error:
-            response = _error(error.status, error.status, str(error))
+            response = _error(error.status, error.status, str(error), error.headers)
         except RegistryError as error:
             response = _error(error.status, error.code, error.message)
         except (ApiError, ClientDisconnect) as error:
@@ -244,11 +247,11 @@ def _find(method: str, path: str, calls: Iterable[Call] = CALLS) -> tuple[Call, 
         context, segments = normal_context(unquote(segments[1])), segments[2:]
     found = [call for call in calls if _matches(call, segments)]
     for call in found:
-        if call.method == method:
+        if call.method == ("GET" if method in _READING else method):
             pairs = zip(call.segments, segments, strict=True)
             return call, {name[1:-1]: unquote(each) for name, each in pairs if name.startswith("{")}, context
     if found:
-        raise HttpError(405, "Method Not Allowed")
+        raise HttpError(405, "Method Not Allowed", {"allow": ", ".join(call.method for call in found)})
     raise HttpError(404, "Not Found")
 
 

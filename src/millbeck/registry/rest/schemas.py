@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from millbeck.registry.access import Role
 from millbeck.registry.deleting import delete_context
 from millbeck.registry.errors import Forbidden, SchemaNotFound
+from millbeck.registry.log_records import encode_json
 from millbeck.registry.rest.calls import FLAG, NUMBER, TEXT, Answer, Calls
 from millbeck.registry.rest.requests import Request, schema_members, version_members
 from millbeck.registry.state import Version
 from millbeck.registry.subjects import context_of, normal_context, qualify, split
 
 CALLS: Final = Calls()
+_TURN_VERSIONS: Final = 200
 _PAGE: Final = {"offset": NUMBER, "limit": NUMBER}
 
 
@@ -48,7 +51,17 @@ async def schemas(request: Request) -> Answer:
     rule_type = request.text("ruleType")
     if rule_type:
         found = [each for each in found if f'"type":"{rule_type}"' in (each.schema.rule_set or "")]
-    return Answer([version_members(each) for each in request.page(found)])
+    return Answer(text=await _listed(request.page(found)))
+
+
+async def _listed(versions: list[Version]) -> str:
+    """The JSON of a list of versions, which may be long, so it is made in turns with other requests."""
+    parts: list[str] = []
+    for start in range(0, len(versions), _TURN_VERSIONS):
+        turn = versions[start : start + _TURN_VERSIONS]
+        parts += [encode_json(version_members(each)).decode("utf-8", "surrogatepass") for each in turn]
+        await asyncio.sleep(0)
+    return f"[{','.join(parts)}]"
 
 
 @CALLS.call(

@@ -281,6 +281,23 @@ def test_holders_of_an_id_in_one_subject(client: Client) -> None:
     assert client("GET", "/schemas/ids/1/subjects?limit=0").json == ["a", "b"]
 
 
+def test_a_long_list_is_made_in_turns(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("millbeck.registry.rest.schemas._TURN_VERSIONS", 2)
+    assert client("GET", "/schemas").json == []
+    for number in range(5):
+        client.register(f"s{number}", record(name=f"R{number}"))
+    client.register("s5", {"type": "int", "note": "\ud800"})
+    assert [each["subject"] for each in client("GET", "/schemas").json] == [f"s{number}" for number in range(6)]
+
+
+def test_head_is_answered_as_get_and_other_methods_are_named(client: Client) -> None:
+    for target in ("/", "/subjects", "/health"):
+        assert client("HEAD", target).status == client("GET", target).status == 200
+    assert client("HEAD", "/nowhere").status == 404
+    answer = client("PUT", "/subjects")
+    assert (answer.status, answer.headers["allow"]) == (405, "GET")
+
+
 ACCEPTED = {
     "*/*": CONTENT_TYPE,
     "application/*": CONTENT_TYPE,
