@@ -1,4 +1,4 @@
-"""The entities of `millbeck config`, by Kafka's options: what has settings, and whose quotas there are.
+"""The entities of `millbeck config`, by Kafka's options: resources with settings, and owners of quotas.
 
 An entity is a pair of its type and its name; the name None stands for all entities of the type, and an empty one for
 their default. Users and client ids can be combined; everything else is named alone.

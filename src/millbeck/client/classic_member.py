@@ -84,7 +84,7 @@ class ClassicMember(Generic[R]):
         self.needs_join = False
         self.is_lost = False
         """The group has removed this member, so its partitions are lost; set until the owner has handled that."""
-        self.on_beaten: Callable[[], None] = lambda: None
+        self.on_heartbeat: Callable[[], None] = lambda: None
         """Called after each heartbeat that was answered."""
         self.failure: ApiError | None = None
         """The fatal error that ended the membership."""
@@ -240,7 +240,7 @@ class ClassicMember(Generic[R]):
             try:
                 await self._beat_once()
                 heard_s = self._loop.time()
-                self.on_beaten()
+                self.on_heartbeat()
             except RebalanceInProgress:
                 heard_s = self._loop.time()
                 self.request_join("the group is rebalancing")

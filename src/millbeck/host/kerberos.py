@@ -1,6 +1,6 @@
-"""Kerberos by the package ``gssapi`` and the machine's libraries; imported when it is used first.
+"""Kerberos by the package ``gssapi`` and the machine's libraries; imported on first use.
 
-Tickets got by a keytab are kept in memory, one cache for each login, and renewed by the library.
+Tickets obtained with a keytab are kept in memory, one cache for each login, and renewed by the library.
 """
 
 from __future__ import annotations

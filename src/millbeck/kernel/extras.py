@@ -1,4 +1,4 @@
-"""Names the extra of this package to install where a module of somebody else is missing."""
+"""Error messages for missing third-party modules: they name the extra of this package to install."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def needs_extra(name: str) -> Iterator[None]:
-    """Imports within the block come with ``millbeck[name]``: where one is missing, the error says so."""
+    """The imports within the block need ``millbeck[name]``; the error for a missing module says so."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -26,7 +26,7 @@ class KerberosContext(Protocol):
 
     @property
     def is_complete(self) -> bool:
-        """Whether no further token is needed; only then the other members may be used."""
+        """Whether no further token is needed. Before that the other members must not be used."""
 
     @property
     def client(self) -> str:

@@ -73,7 +73,7 @@ def settings_of_file(path: Path) -> dict[str, str | None]:
 def validate(files: tuple[Path, ...], output: str) -> None:
     """Check configurations of connectors: JSON as for POST /connectors or PUT …/config, or .properties.
 
-    The errors are those of Kafka Connect, each at its setting, and those that it would only fail on later, such as a
+    The errors are those of Kafka Connect, each with its setting, and problems on which it would only fail later, such as a
     predicate that is not defined. The exit code is 1 when there is one.
 
     \b
@@ -175,7 +175,7 @@ def try_(
     target: Target,
     output: str,
 ) -> None:
-    """Show records behind each converter and transform of a connector.
+    """Show records after each converter and transform of a connector.
 
     For a sink, the records are the first of its topic, or those of --value; for a source, each --value is a line that
     it has read. Nothing is written anywhere.

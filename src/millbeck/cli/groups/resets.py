@@ -1,4 +1,4 @@
-"""Resetting the offsets of one consumer group or several: the plans, and carrying them out."""
+"""Reset the offsets of one or several consumer groups: make plans, and carry them out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def reset_plans(
     *,
     creates: bool,
 ) -> tuple[dict[str, dict[TopicPartition, Move]], list[str]]:
-    """The plan of each group, and what is wrong with those that cannot be reset; a single one raises it."""
+    """The plan of each group, and the problems of groups that cannot be reset; raises the problem of a single group."""
     plans: dict[str, dict[TopicPartition, Move]] = {}
     problems: list[str] = []
     is_only = len(groups) == 1

@@ -27,7 +27,7 @@ _SHOWN: Final = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}
 def read_quota_changes(
     entities: Sequence[Entity], added: Mapping[str, str], removed: Iterable[str]
 ) -> dict[str, float | None]:
-    """The quotas to set, and as None those to remove. Raises ``UsageError``."""
+    """The quotas to set, and those to remove with the value None. Raises ``UsageError``."""
     kind = entities[0][0]
     known = QUOTAS[IPS if kind == IPS else USERS]
     changes: dict[str, float | None] = dict.fromkeys(removed)
@@ -78,7 +78,7 @@ def quota_line(entity: QuotaEntity, quotas: Mapping[str, float]) -> str:
 
 
 def java_double(value: float) -> str:
-    """As Java prints a double: 1024.0, but 1.048576E7."""
+    """A number as Java prints a double: 1024.0, but 1.048576E7."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(float(value))
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()

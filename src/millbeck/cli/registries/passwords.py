@@ -12,7 +12,7 @@ from millbeck.cli.verbs import Command
 @click.command(cls=Command)
 @click.option("--token", "is_token", is_flag=True, help="Make a bearer token, and print it with its hash.")
 def password(is_token: bool) -> None:
-    """Print the hash of a password, as millbeck.users.file has it.
+    """Print the hash of a password, in the format of millbeck.users.file.
 
     The password is read from standard input, without echo on a terminal.
 

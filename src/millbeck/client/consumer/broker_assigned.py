@@ -71,7 +71,7 @@ class ConsumerMembership:
         """The member epoch, which is sent in offset commits."""
         self.needs_join = False
         self.is_lost = False
-        self.on_beaten: Callable[[], None] = lambda: None
+        self.on_heartbeat: Callable[[], None] = lambda: None
         """Called after each heartbeat that was answered."""
         self.failure: ApiError | None = None
         self.idle = IdleCheck(config.max_poll_interval_ms)
@@ -150,7 +150,7 @@ class ConsumerMembership:
             try:
                 await self._beat_once()
                 failures, heard_s = 0, self._loop.time()
-                self.on_beaten()
+                self.on_heartbeat()
             except (FencedMemberEpoch, UnknownMemberId) as error:
                 log.info("group %s: %s", self.group_id, error)
                 self._lose()

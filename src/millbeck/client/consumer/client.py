@@ -249,7 +249,7 @@ class Consumer(LoopBound, Generic[K, V]):
         if self._membership is None:
             self._membership = self._new_membership()
             self._membership.idle.record_at_hand = self._record_at_hand
-            self._membership.on_beaten = lambda: self._metrics.beaten(self._loop.time())
+            self._membership.on_heartbeat = lambda: self._metrics.heartbeat(self._loop.time())
         self._membership.request_join("the subscription changed")
         self._match_pattern()
         self.cluster.request_refresh()

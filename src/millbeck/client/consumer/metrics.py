@@ -29,7 +29,7 @@ class ConsumerMetrics:
         self._reads_committed = reads_committed
         self._topics: dict[str, _TopicMetrics] = {}
         self._polled_s = -math.inf
-        self._beaten_s = -math.inf
+        self._heartbeat_s = -math.inf
         self._rebalanced_s = -math.inf
         self._rebalance_began_s: float | None = None
         self.records = metrics.meter(_FETCH, "records-consumed")
@@ -47,7 +47,7 @@ class ConsumerMetrics:
         metrics.gauge(_GROUP, "last-poll-seconds-ago", lambda now_s: _seconds(now_s, self._polled_s))
         metrics.gauge(_FETCH, "records-lag-max", lambda now_s: self._lag_max())
         metrics.gauge(_COORDINATOR, "assigned-partitions", lambda now_s: len(positions))
-        metrics.gauge(_COORDINATOR, "last-heartbeat-seconds-ago", lambda now_s: _seconds(now_s, self._beaten_s))
+        metrics.gauge(_COORDINATOR, "last-heartbeat-seconds-ago", lambda now_s: _seconds(now_s, self._heartbeat_s))
         metrics.gauge(_COORDINATOR, "last-rebalance-seconds-ago", lambda now_s: _seconds(now_s, self._rebalanced_s))
         metrics.family(_FETCH, self._partition_rows)
 
@@ -63,7 +63,7 @@ class ConsumerMetrics:
         self._polled_s = now_s
 
     def consumed(self, topic: str, record_count: int, size_bytes: int, now_s: float) -> None:
-        """The program gets records of a topic; ``size_bytes`` is what their batches took."""
+        """Record that the program got records of a topic; ``size_bytes`` is the size of their batches."""
         of_topic = self._topic(topic)
         self.records.add(record_count, now_s)
         self.bytes.add(size_bytes, now_s)
@@ -71,7 +71,7 @@ class ConsumerMetrics:
         of_topic.bytes.add(size_bytes, now_s)
 
     def fetched(self, sizes: dict[str, int], asked_s: float, now_s: float) -> None:
-        """A fetch was answered, with so many bytes by topic."""
+        """Record a fetch response; ``sizes`` are bytes by topic."""
         self.fetches.add(1, now_s)
         self.fetch_latency.add((now_s - asked_s) * 1000, now_s)
         if sizes:
@@ -83,17 +83,17 @@ class ConsumerMetrics:
         self.commits.add(1, now_s)
         self.commit_latency.add((now_s - asked_s) * 1000, now_s)
 
-    def beaten(self, now_s: float) -> None:
-        """A heartbeat was answered."""
+    def heartbeat(self, now_s: float) -> None:
+        """Record a heartbeat that was answered."""
         self.heartbeats.add(1, now_s)
-        self._beaten_s = now_s
+        self._heartbeat_s = now_s
 
     def rebalance_began(self, now_s: float) -> None:
         if self._rebalance_began_s is None:
             self._rebalance_began_s = now_s
 
     def rebalanced(self, now_s: float) -> None:
-        """The member has its new partitions."""
+        """Record a completed rebalance."""
         began_s, self._rebalance_began_s = self._rebalance_began_s, None
         self._rebalanced_s = now_s
         self.rebalances.add(1, now_s)

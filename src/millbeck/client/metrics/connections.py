@@ -36,7 +36,7 @@ class Traffic:
 
 
 class NodeMeter:
-    """Counts what goes over the connections to one address."""
+    """Counts the traffic of the connections to one address."""
 
     __slots__ = ("_client", "_node")
 

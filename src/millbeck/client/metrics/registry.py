@@ -54,11 +54,11 @@ class ClientMetrics:
         return found
 
     def gauge(self, group: str, name: str, read: Callable[[float], float], tags: Tags = ()) -> None:
-        """A metric that is read when it is asked for; ``read`` gets the time in seconds."""
+        """A metric whose value is computed when it is read; ``read`` gets the time in seconds."""
         self._readers[self._named(group, name, tags)] = read
 
     def family(self, group: str, rows: Callable[[], Rows]) -> None:
-        """Metrics whose tags come and go, such as those of partitions."""
+        """Metrics whose tag values change, such as those of partitions."""
         self._families.append((group, rows))
 
     def _named(self, group: str, name: str, tags: Tags) -> MetricName:

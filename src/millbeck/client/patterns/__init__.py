@@ -1,6 +1,6 @@
-"""Ways to use the clients that many programs need: retries, parallel work, priorities, request and reply, an outbox.
+"""Common patterns: retry topics, parallel processing, priorities, request and reply, an outbox.
 
-Each module stands on the public API of `millbeck.client` alone, works with any broker, and has a section in
+Each module uses only the public API of `millbeck.client`, works with any broker, and has a section in
 docs/client-patterns.md. The names here are imported lazily.
 """
 

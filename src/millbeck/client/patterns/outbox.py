@@ -1,6 +1,6 @@
 """Publish the rows of an outbox table: changes and their records are one transaction of the database.
 
-A program that changes its database and sends a record loses one of both when it stops in between. Instead it inserts
+A program that changes its database and sends a record loses one of the two if it stops in between. Instead it inserts
 the record as a row of a table in the same transaction as the change; a relay reads the rows and sends them:
 
     outbox = SqlOutbox(lambda: sqlite3.connect("shop.db"))

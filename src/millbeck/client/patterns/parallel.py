@@ -1,4 +1,4 @@
-"""Process records of few partitions many at a time, in order by key, and commit only what is done.
+"""Process many records of few partitions at the same time, in order by key, and commit only processed ones.
 
     processor = ParallelProcessor(consumer, handle, concurrency=100)
     await processor.run(["orders"])
@@ -226,7 +226,7 @@ class ParallelProcessor(Generic[K, V]):
     # offsets
 
     async def _commit(self, partitions: Iterable[TopicPartition]) -> None:
-        """Commit what is done; a failure is only logged, since the next commit includes it."""
+        """Commit processed records; a failure is only logged, because the next commit includes them."""
         offsets = {
             partition: progress.committable
             for partition in partitions
@@ -251,7 +251,7 @@ class ParallelProcessor(Generic[K, V]):
         self.forget(partitions)
 
     def forget(self, partitions: Partitions) -> None:
-        """Drop partitions that another member may own already; what still runs is not committed."""
+        """Drop partitions that another member may already own; records still being processed are not committed."""
         self._drop_waiting(partitions)
         for partition in partitions:
             self._progress.pop(partition, None)

@@ -1,4 +1,4 @@
-"""Waits for a registry that does not answer, on threads that may wait, such as those of Spark's workers."""
+"""Retries while a registry does not answer, for threads that may block, such as those of Spark's workers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAUSE_SECONDS: Final = 1.0
 
 
 def answered(ask: Callable[[], T], wait_s: float) -> T:
-    """The answer of a registry; one that does not answer is asked again until the time is over."""
+    """The answer of a registry. While it does not answer, the request is repeated until the time is over."""
     end_s = time.monotonic() + wait_s
     while True:
         try:

@@ -1,6 +1,6 @@
 """Sources and sinks by the JSON and the REST interface of Kafka Connect, on Spark.
 
-What is here does not need Spark, and reads no clock and no network.
+These modules need no Spark, and use neither clock nor network.
 
 - `model`: schemas, structs, logical types, records
 - `config`: settings, declared once and checked

@@ -1,4 +1,4 @@
-"""Errors of connectors, converters and transforms, with the names that Kafka Connect's tools know them by."""
+"""Errors of connectors, converters and transforms, with the names of Kafka Connect's exceptions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from millbeck.kernel.errors import InvalidConfig
 
 
 class ConnectError(Exception):
-    """A connector cannot go on. ``java_class`` is what the headers of a dead letter and the status show."""
+    """A connector must stop. ``java_class`` is shown in the headers of dead letters and in the status."""
 
     java_class: ClassVar[str] = "org.apache.kafka.connect.errors.ConnectException"
 
@@ -26,7 +26,7 @@ class SchemaError(InvalidValue):
 
 
 class RetriableError(ConnectError):
-    """The same may succeed later: the target is down, full or busy."""
+    """A retry may succeed: the target is down, full or busy."""
 
     java_class = "org.apache.kafka.connect.errors.RetriableException"
 

@@ -1,4 +1,4 @@
-"""The converters, transforms and predicates that a configuration can name, and how it names them.
+"""The converters, transforms and predicates that a configuration can name, and their names.
 
 A class is known by its Java name (``org.apache.kafka.connect.transforms.Cast$Value``), by the last part of it
 (``Cast$Value``), as Kafka Connect has it also without the suffix that says what it is (``Json`` for ``JsonConverter``).
@@ -44,7 +44,7 @@ _KAFKA: Final = "org.apache.kafka.connect"
 
 
 class PluginKind(Enum):
-    """What a class is for; the value is the word of ``GET /connector-plugins``."""
+    """The kind of a class; the value is its type in ``GET /connector-plugins``."""
 
     CONVERTER = "converter"
     HEADER_CONVERTER = "header_converter"
@@ -140,7 +140,7 @@ _GROUPS: Final = {
 
 
 def plugin_of(setting: str, name: str, kind: PluginKind) -> Plugin:
-    """The class that a setting names. Raises `ConfigError` with the nearest name and all there are."""
+    """The class that a setting names. Raises `ConfigError` with the most similar name and all known names."""
     plugins = known_plugins(kind)
     found = plugins.get(name) or _installed(setting, name, kind)
     if found is not None:
@@ -153,7 +153,7 @@ def plugin_of(setting: str, name: str, kind: PluginKind) -> Plugin:
 
 
 def other_kind(name: str) -> Plugin | None:
-    """A built-in class of this name, whatever it is for."""
+    """A built-in class of this name, of any kind."""
     return next((plugin for plugin in BUILT_IN if name in (plugin.name, *plugin.short_names)), None)
 
 

@@ -1,4 +1,4 @@
-"""Records on their way through a connector's converters and transforms, stage by stage: ``millbeck connect try``."""
+"""Dry run of records through a connector's converters and transforms, stage by stage: ``millbeck connect try``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLAIN: Final = JsonConverter({"schemas.enable": "false", "decimal.format": "NUM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRecord:
-    """A record as it is in the log."""
+    """A record as stored in the log."""
 
     topic: str
     partition: int = 0
@@ -34,7 +34,7 @@ class StoredRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What a record is behind a stage. A dropped record has no ``shown``; one that failed has an error."""
+    """A record after one stage. A dropped record has no ``shown``; a failed one has an error."""
 
     stage: str
     shown: dict[str, Any] | None = None
@@ -61,7 +61,7 @@ class Rehearsal:
         self._stages = stages_of(settings)
 
     def of_stored(self, stored: StoredRecord) -> Iterator[Step]:
-        """A record of the log on its way to a sink."""
+        """The stages of a record of the log, for a sink."""
         try:
             record = self._converted(stored)
         except ConnectError as error:
@@ -72,7 +72,7 @@ class Rehearsal:
             yield step
 
     def of_text(self, text: str) -> Iterator[Step]:
-        """A line that a source has read, on its way to the log."""
+        """The stages of a line that a source has read."""
         topic = self._settings.get("topic", "topic")
         record: ConnectRecord | None = SourceRecord(topic=topic, value_schema=STRING_SCHEMA, value=text)
         assert record is not None

@@ -35,7 +35,7 @@ class NewTopic:
 
 
 class NewPartitions:
-    """How many partitions a topic is to have."""
+    """The partition count that a topic gets."""
 
     def __init__(self, total_count: int, new_assignments: list[list[int]] | None = None) -> None:
         self.total_count = total_count

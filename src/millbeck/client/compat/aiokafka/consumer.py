@@ -95,7 +95,7 @@ class _Listener(RebalanceListener):
 
 
 class _Coordinator:
-    """What programs read of aiokafka's coordinator."""
+    """The attributes of aiokafka's coordinator that programs read."""
 
     def __init__(self, consumer: Consumer[bytes, bytes]) -> None:
         self._consumer = consumer
@@ -106,7 +106,7 @@ class _Coordinator:
 
 
 class _Subscription:
-    """What programs read of aiokafka's subscription state."""
+    """The attributes of aiokafka's subscription state that programs read."""
 
     def __init__(self, consumer: Consumer[bytes, bytes]) -> None:
         self._consumer = consumer
@@ -201,7 +201,7 @@ class AIOKafkaConsumer:
         self._when_started(lambda: self._subscribe(names, pattern))
 
     def _when_started(self, action: Callable[[], None]) -> None:
-        """Do something now, or in `start`: a consumer that was not started connects to nothing."""
+        """Run an action now, or in `start`, because a consumer that was not started makes no connections."""
         if self._is_started:
             action()
         else:
@@ -292,7 +292,7 @@ class AIOKafkaConsumer:
     async def getmany(
         self, *partitions: TopicPartition, timeout_ms: float = 0, max_records: int | None = None
     ) -> dict[TopicPartition, list[ConsumerRecord[Any, Any]]]:
-        """The records that are there, or none after timeout_ms."""
+        """The records that were fetched; none if there are none within timeout_ms."""
         if max_records is not None and max_records < 1:
             raise ValueError("`max_records` must be a positive Integer")
         self._check_open()

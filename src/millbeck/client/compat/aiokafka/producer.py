@@ -159,7 +159,7 @@ class AIOKafkaProducer:
                 raise
 
     async def stop(self) -> None:
-        """Send what is there, and close."""
+        """Send all buffered records, and close."""
         self._closed = True
         await self._producer.close()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class FileContext(ssl.SSLContext):
-    """A TLS context that knows the settings that it was made of."""
+    """A TLS context that keeps the settings it was created from."""
 
     settings: dict[str, str]
 
@@ -50,7 +50,7 @@ def create_ssl_context(
 def settings_of(context: ssl.SSLContext) -> dict[str, str]:
     """The settings for a context; raises ValueError for one that turns verification off.
 
-    Of a context made elsewhere only the trusted certificates are known, not a client's own certificate.
+    For a context created elsewhere only the trusted certificates are known, not a client's own certificate.
     """
     if isinstance(context, FileContext):
         return context.settings

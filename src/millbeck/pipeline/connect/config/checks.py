@@ -60,7 +60,7 @@ def between(minimum: float, maximum: float) -> Check:
 
 
 def regular_expression() -> Check:
-    """A Java regular expression that can be used here, too."""
+    """Check that a text is a Java regular expression that is supported here."""
 
     def problem(value: str | None) -> str | None:
         try:
@@ -80,7 +80,7 @@ def all_of(*checks: Check) -> Check:
 
 
 def parsed_by(parse: Callable[[tuple[str, ...]], object], allowed: str, *, is_whole_message: bool = False) -> Check:
-    """A list that a function can read; its ValueError is the problem."""
+    """Check a list with a parsing function; the problem is its ValueError."""
 
     def problem(value: tuple[str, ...]) -> str | None:
         try:
@@ -93,7 +93,7 @@ def parsed_by(parse: Callable[[tuple[str, ...]], object], allowed: str, *, is_wh
 
 
 def without_control_characters() -> Check:
-    """A name: not empty, without line breaks and the like."""
+    """Check that a name is not empty and has no control characters, such as line breaks."""
 
     def problem(value: str | None) -> str | None:
         if value is None:
@@ -109,7 +109,7 @@ def without_control_characters() -> Check:
 
 
 def without_duplicates() -> Check:
-    """A list without repeated and without empty entries; it may be empty itself."""
+    """Check that a list has no repeated and no empty entries. The list may be empty."""
 
     def problem(value: tuple[str, ...] | None) -> str | None:
         if value and "" in value:

@@ -51,7 +51,7 @@ def _converter(order: int, part: str, default: str | None) -> ConfigKey:
 def plugin_version(
     name: str, order: int, width: Width, shown: str, version: str | None, group: str = COMMON
 ) -> ConfigKey:
-    """The setting that Kafka has for the version of a class (KIP-891); there is one version here."""
+    """The setting for the version of a class (KIP-891); here every class has one version."""
     return ConfigKey(
         name=name,
         kind=STRING,
@@ -74,7 +74,7 @@ def _unique_aliases(value: tuple[str, ...]) -> str | None:
 
 
 def common_options(versions: Mapping[str, str | None], defaults: Mapping[str, str | None]) -> ConfigDef:
-    """What sinks and sources share. ``versions`` are those of the connector and of its converters by setting,
+    """The settings of both sinks and sources. ``versions`` are those of the connector and of its converters by setting,
     ``defaults`` the worker's converters.
     """
     return ConfigDef(

@@ -195,7 +195,7 @@ class ConfigDef:
         return self._keys[name]
 
     def joined(self, others: Iterable[ConfigKey]) -> ConfigDef:
-        """These settings and others after them; one that is declared again replaces the first."""
+        """These settings followed by others; a setting declared again replaces the first declaration."""
         return ConfigDef(*(self._keys | {key.name: key for key in others}).values())
 
     def parse(self, settings: Mapping[str, str | None]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ _NULL: Final = "Null value can not be supplied as the configuration value."
 
 @dataclass(slots=True)
 class Entry:
-    """A setting: its declaration, and how it is set. Settings that nobody declares have no declaration."""
+    """A setting: its declaration and its value. A setting that no class declares has no declaration."""
 
     key: ConfigKey | None
     value: ConfigValue
@@ -82,7 +82,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Validation:
-    """The outcome of a check. ``advice`` is no error: the connector would run."""
+    """The result of a check. ``advice`` are warnings: the connector would run."""
 
     name: str
     kind: ConnectorKind
@@ -95,7 +95,7 @@ class Validation:
         return [error for entry in self.entries for error in entry.value.errors]
 
     def entry(self, name: str) -> Entry:
-        """The entry of a setting; one without a declaration is made for it."""
+        """The entry of a setting; it is created if the setting has no declaration."""
         for entry in self.entries:
             if entry.value.name == name:
                 return entry
@@ -188,7 +188,7 @@ def _aliases(settings: Settings, chain: str) -> list[str]:
 
 
 def _chain_keys(settings: Settings) -> Iterator[ConfigKey]:
-    """The settings of the transforms and predicates that are named."""
+    """The declared settings of the configured transforms and predicates."""
     for chain, word, kind in _CHAINS:
         for alias in _aliases(settings, chain):
             prefix, group = f"{chain}.{alias}.", f"{chain.capitalize()}: {alias}"
@@ -236,7 +236,7 @@ _STAGE_KEYS: Final = (
 
 
 def _embedded(prefix: str, group: str, keys: list[ConfigKey]) -> Iterator[ConfigKey]:
-    """A class's own settings under a prefix; its messages keep the name without it."""
+    """The settings of a class under a prefix; its messages name them without the prefix."""
     for order, key in enumerate(keys, start=2):
         yield replace(
             key,
@@ -249,7 +249,7 @@ def _embedded(prefix: str, group: str, keys: list[ConfigKey]) -> Iterator[Config
 
 
 def _check_classes(found: Validation, settings: Settings) -> None:
-    """Every class that is named is there."""
+    """Check that every configured class exists."""
     named = [(setting, kind) for setting, kind in CONVERTERS.items()]
     for chain, _, kind in _CHAINS:
         named += [(f"{chain}.{alias}.type", kind) for alias in _aliases(settings, chain)]
@@ -270,7 +270,7 @@ def _check_classes(found: Validation, settings: Settings) -> None:
 
 
 def _check_chains(found: Validation, settings: Settings) -> None:
-    """Predicates are defined, and classes take their settings."""
+    """Check that predicates are defined, and that classes accept their settings."""
     predicates = _aliases(settings, "predicates")
     for chain, _, kind in _CHAINS:
         for alias in _aliases(settings, chain):
@@ -350,7 +350,7 @@ def _check_source(found: Validation, connector: ConnectorClass, settings: Settin
 
 
 def _add_converters(found: Validation, settings: Settings) -> None:
-    """The settings of the converters that the connector has of its own."""
+    """Add the settings of converters that the connector overrides."""
     for setting, kind in CONVERTERS.items():
         plugin = _plugin(setting, settings.get(setting), kind)
         if plugin is None:
@@ -376,7 +376,7 @@ def _add_converters(found: Validation, settings: Settings) -> None:
 
 
 def _add_overrides(found: Validation, settings: Settings) -> None:
-    """Settings of the connector's own clients."""
+    """Add the settings of the connector's producers and consumers."""
     for setting, text in settings.items():
         for prefix, client in _CLIENTS.items():
             if setting.startswith(prefix):
@@ -393,7 +393,7 @@ def _add_overrides(found: Validation, settings: Settings) -> None:
 
 
 def _advice(settings: Settings, found: Validation) -> Iterator[str]:
-    """What would run, and could be meant otherwise."""
+    """Warnings: valid settings that are probably not what was meant."""
     transforms = _aliases(settings, "transforms")
     if len(transforms) > _STAGES_MAX:
         yield f"transforms: {len(transforms)} transforms in a row are hard to follow: a topology says it more clearly"

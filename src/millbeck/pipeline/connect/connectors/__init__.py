@@ -1,1 +1,1 @@
-"""Connectors: what they are called, and their settings."""
+"""Connectors: their names and settings."""

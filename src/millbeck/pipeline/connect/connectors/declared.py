@@ -23,7 +23,7 @@ class ConnectorKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorClass:
-    """A class of connectors. ``is_exactly_once``: a source whose offsets go with its records."""
+    """A connector class. ``is_exactly_once``: a source that stores its offsets together with its records."""
 
     name: str
     kind: ConnectorKind
@@ -79,7 +79,7 @@ def connectors_by_name() -> Mapping[str, ConnectorClass]:
 
 
 def connector_of(name: str) -> ConnectorClass:
-    """Raises `ConfigError` with the nearest name and all there are."""
+    """The connector class of this name. Raises `ConfigError` with the most similar name and all known names."""
     known = connectors_by_name()
     found = known.get(name)
     if found is not None:

@@ -1,1 +1,1 @@
-"""Converters: keys, values and headers to Connect's data and back."""
+"""Converters between the bytes of keys, values and headers, and Connect's data."""

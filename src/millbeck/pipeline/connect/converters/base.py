@@ -1,4 +1,4 @@
-"""What a converter is, and the settings that all of Kafka's have."""
+"""The interface of converters, and the settings that all converters of Kafka have."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ CONVERTER_CONFIG = ConfigDef(TYPE_KEY)
 
 
 class Converter(Protocol):
-    """Made from its settings; a header's converter is given the header's key too, which only messages need."""
+    """Created from its settings. A converter of headers also gets the header's key, for error messages."""
 
     config_def: ClassVar[ConfigDef]
 
     def __init__(self, settings: Mapping[str, str]) -> None: ...
 
     def to_bytes(self, topic: str | None, schema: Schema | None, value: Any) -> bytes | None:
-        """What is written to the log. Raises `InvalidValue`."""
+        """The bytes of a value for the log. Raises `InvalidValue`."""
 
     def from_bytes(self, topic: str | None, stored: bytes | None) -> Parsed:
-        """The value of what is in the log, with its schema. Raises `InvalidValue`."""
+        """The value of bytes from the log, with its schema. Raises `InvalidValue`."""

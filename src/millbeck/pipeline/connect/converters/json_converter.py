@@ -167,7 +167,7 @@ class JsonConverter:
         return text
 
     def _as_json(self, schema: Schema | None, value: Any) -> Any:
-        """What `json_text` writes for a value."""
+        """A value in the form that `json_text` takes."""
         if schema is None:
             return self._without_schema(value)
         if value is None:

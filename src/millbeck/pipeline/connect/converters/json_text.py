@@ -1,4 +1,4 @@
-"""JSON as Jackson reads and writes it, which is what JsonConverter's bytes are made of.
+"""JSON as Jackson reads and writes it, for the bytes of JsonConverter.
 
 Numbers with a fraction are read as decimals, so that nothing is lost; zeros before a number are allowed, and whatever
 follows the first value is ignored. Floats are written as Java prints them.

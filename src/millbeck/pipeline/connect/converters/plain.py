@@ -1,4 +1,4 @@
-"""Converters of one type each: text, bytes, booleans and numbers, and the headers' SimpleHeaderConverter."""
+"""Converters of a single type (text, bytes, booleans, numbers), and SimpleHeaderConverter for headers."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class BooleanConverter:
 
 
 class NumberConverter:
-    """A number in big-endian bytes; the classes derived from it say which."""
+    """A number in big-endian bytes; derived classes define its type."""
 
     config_def: ClassVar = CONVERTER_CONFIG
     type: ClassVar[SchemaType]

@@ -19,7 +19,7 @@ class ConnectHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectRecord:
-    """What transforms and predicates see of a record. Without a schema, a value is a dict, list, text, number, ..."""
+    """A record as transforms and predicates get it. Without a schema, a value is a dict, list, text or number."""
 
     topic: str | None
     partition: int | None = None
@@ -37,7 +37,7 @@ class ConnectRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRecord(ConnectRecord):
-    """From a source connector; the offset says from where the partition is read on after this record."""
+    """A record of a source connector; its source offset is where reading continues after this record."""
 
     source_partition: Mapping[str, Any] | None = None
     source_offset: Mapping[str, Any] | None = None
@@ -45,7 +45,7 @@ class SourceRecord(ConnectRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkRecord(ConnectRecord):
-    """From the log, at ``offset``, on its way to a sink connector."""
+    """A record of the log at ``offset``, for a sink connector."""
 
     offset: int = 0
 

@@ -41,7 +41,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Schema:
-    """What values look like. ``default`` is what a reader sees for null."""
+    """The schema of values. ``default`` is returned for null."""
 
     type: SchemaType
     optional: bool = False

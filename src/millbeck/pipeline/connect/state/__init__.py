@@ -1,1 +1,1 @@
-"""What workers keep in the log, in Kafka's formats: configurations, status and offsets of sources."""
+"""The state that workers store in the log, in Kafka's formats: configurations, status and source offsets."""

@@ -30,7 +30,7 @@ _TASKS_MAX: Final = 100_000
 
 
 class TargetState(Enum):
-    """What a user wants a connector to be."""
+    """The state of a connector that a user has requested."""
 
     STARTED = "STARTED"
     PAUSED = "PAUSED"
