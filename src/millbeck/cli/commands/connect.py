@@ -73,8 +73,8 @@ def settings_of_file(path: Path) -> dict[str, str | None]:
 def validate(files: tuple[Path, ...], output: str) -> None:
     """Check configurations of connectors: JSON as for POST /connectors or PUT …/config, or .properties.
 
-    The errors are those of Kafka Connect, each with its setting, and problems on which it would only fail later, such as a
-    predicate that is not defined. The exit code is 1 when there is one.
+    The errors are those of Kafka Connect, each with its setting, and problems on which it would only fail later, such
+    as a predicate that is not defined. The exit code is 1 if there is an error.
 
     \b
     Examples:
