@@ -71,8 +71,8 @@ class RegistrySerde:
         except UnknownSchema as error:
             raise UnknownSchema(
                 f"{error} Subject {subject} in {self.registry.name} does not have the schema to write "
-                "with, and auto.register.schemas is false: register it with millbeck registry schema "
-                f"register {subject} FILE"
+                "with, and auto.register.schemas is false: register it with millbeck registry apply DIR, or millbeck "
+                f"registry schema register {subject} FILE"
             ) from error
 
     def _registered(self, subject: str, schema: Schema) -> RegisteredSchema:
