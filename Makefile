@@ -12,8 +12,9 @@ FRANZ_GO ?=
 PLAN ?=
 MUTANTS ?=
 CHURN ?=
+CLIENTS ?=
 
-BENCHES := core full budgets rebalance scale turns cold-reads churn cluster compaction spark tls
+BENCHES := core full budgets rebalance scale turns cold-reads churn cluster compaction spark tls clients
 PROOFS := sim mutants guarantees golden interop franz-go fuzz upgrade nemesis pipeline-nemesis topologies docs
 
 .DEFAULT_GOAL := help
@@ -184,6 +185,10 @@ bench-compaction: $(READY) build
 
 bench-tls: $(READY) build
 	$(BIN)/python -m bench.tls
+
+# The Python clients beside aiokafka and confluent-kafka; CLIENTS='--rounds 1 --records 200000'
+bench-clients: $(READY) build
+	$(BIN)/python -m bench.clients $(CLIENTS)
 
 bench-spark: $(READY) build java
 	$(BIN)/python -m bench.spark
