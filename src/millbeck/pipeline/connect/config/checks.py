@@ -82,9 +82,9 @@ def all_of(*checks: Check) -> Check:
 def parsed_by(parse: Callable[[tuple[str, ...]], object], allowed: str, *, is_whole_message: bool = False) -> Check:
     """Check a list with a parsing function; the problem is its ValueError."""
 
-    def problem(value: tuple[str, ...]) -> str | None:
+    def problem(value: tuple[str, ...] | None) -> str | None:
         try:
-            parse(value)
+            parse(value or ())
         except ValueError as error:
             return str(error)
         return None

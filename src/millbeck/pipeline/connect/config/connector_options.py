@@ -69,7 +69,9 @@ def plugin_version(
     )
 
 
-def _unique_aliases(value: tuple[str, ...]) -> str | None:
+def _unique_aliases(value: tuple[str, ...] | None) -> str | None:
+    if value is None:
+        return "entry must be non null"
     return "Duplicate alias provided." if len(set(value)) < len(value) else None
 
 

@@ -77,11 +77,18 @@ class _Rewriter:
             start = "["
             if self._pattern.startswith("^", self._place):
                 start, self._place = "[^", self._place + 1
+            if self._pattern.startswith("]", self._place):
+                # The first one does not end the class.
+                start, self._place = f"{start}\\]", self._place + 1
             return start
         if self._class_depth:
             if self._pattern.startswith("&&", self._place):
                 raise PatternError(f"an intersection (&&) near index {self._place} is not supported")
             self._class_depth -= character == "]"
+            # Python keeps doubled characters in classes for later versions, and warns of them.
+            is_doubled = character == "-" and self._pattern[self._place - 1] == "-"
+            if character in "|~&" or is_doubled:
+                character = f"\\{character}"
         self._place += 1
         return character
 

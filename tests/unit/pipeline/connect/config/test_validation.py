@@ -187,3 +187,14 @@ def test_values_of_config_providers_are_known_to_the_worker_alone() -> None:
         "tasks.max",
         "errors.tolerance",
     ]
+
+
+@pytest.mark.parametrize(
+    "name", ["transforms", "predicates", "transforms.a.renames", "topics", "topics.regex", "errors.tolerance"]
+)
+def test_a_null_is_an_error_at_its_setting(name: str) -> None:
+    settings: dict[str, str | None] = {**SINK, "transforms": "a", "transforms.a.type": "ReplaceField$Value"}
+    assert (
+        "Null value can not be supplied as the configuration value."
+        in errors_of(validated({**settings, name: None}))[name]
+    )

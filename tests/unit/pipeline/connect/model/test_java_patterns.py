@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
 from millbeck.pipeline.connect.model.java_patterns import PatternError, compiled, replaced_first
@@ -15,12 +17,16 @@ SAME = {
     "quotation without an end": ("\\Qa.b", "a.b"),
     "end of input": ("a\\z", "a"),
     "possessive": ("a*+b", "aab"),
+    "a bracket first in a class": ("[]a]+[^]]", "]ab"),
+    "doubled characters in a class": ("[||~~]+[+--]+", "|~+,-"),
 }
 
 
 @pytest.mark.parametrize(("pattern", "text"), SAME.values(), ids=SAME.keys())
 def test_what_java_matches_is_matched(pattern: str, text: str) -> None:
-    assert compiled(pattern).fullmatch(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert compiled(pattern).fullmatch(text)
 
 
 def test_digits_are_ascii() -> None:
