@@ -116,6 +116,7 @@ ON_THE_REAL_MACHINE = {
     "millbeck.client.schemas.protoc": "runs protoc on files of its own",
     "millbeck.pipeline.formats.schema_files": "reads schemas from the user's files and compiles them",
     "millbeck.pipeline.java": "finds the machine's Java",
+    "millbeck.pipeline.java_settings": "reads certificates and stores that the settings name",
     "millbeck.pipeline.preloading": "loads modules on a thread while Java starts",
     "millbeck.pipeline.running": "runs pipelines from files of the user's machine",
     "millbeck.pipeline.session": "tells Spark in its environment which Java and Python to start",

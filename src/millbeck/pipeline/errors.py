@@ -37,6 +37,10 @@ class JavaMissing(PipelineError):
     """No Java was found, or none that Spark supports."""
 
 
+class ConnectorMissing(PipelineError):
+    """The jars of Spark's Kafka connector are missing and cannot be fetched."""
+
+
 class ConnectMissing(PipelineError):
     """The packages of the Spark Connect client are not installed."""
 

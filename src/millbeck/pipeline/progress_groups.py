@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_OUR_SOURCES = ("PythonMicroBatchStream", "millbeck")
+_OUR_SOURCES = ("PythonMicroBatchStream", "millbeck", "KafkaV2")
 
 
 class ProgressGroups(StreamingQueryListener):

@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="the extra spark is not installed")
 from pyspark.sql import functions as sf
 
 from millbeck.pipeline.errors import TopologyError
-from millbeck.pipeline.topology.records import column, with_columns
+from millbeck.pipeline.topology.records import column, replacing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +31,9 @@ def test_an_object_without_fields_is_refused(spark: SparkSession) -> None:
 
 def test_only_what_is_named_changes(spark: SparkSession) -> None:
     frame = spark.sql("SELECT 1 AS key, 2 AS value, 3 AS timestamp, 4 AS order, 5 AS extra")
-    assert with_columns(frame, value=sf.lit("new")).collect()[0].asDict() == {
+    assert frame.select(*[each.alias(name) for name, each in replacing(frame, value=sf.lit("new")).items()]).collect()[
+        0
+    ].asDict() == {
         "key": 1,
         "value": "new",
         "timestamp": 3,

@@ -57,6 +57,11 @@ def _file_options(function: Callable[..., None]) -> Callable[..., None]:
 @command.command("run")
 @_file_options
 @click.option("--checkpoint", metavar="DIRECTORY", help="Spark's checkpoint directory; may be in an object store.")
+@click.option(
+    "--trigger",
+    metavar="INTERVAL",
+    help='The interval of batches, such as "1 second", or real-time, or "real-time 30s".',
+)
 @click.option("--once", is_flag=True, help="Process the records that exist now and stop.")
 @click.option(
     "--attempts", type=click.IntRange(min=0), help="Stop after this many consecutive failures; default: no limit."
@@ -67,6 +72,7 @@ def run(
     bootstrap_servers: str | None,
     master: str | None,
     checkpoint: str | None,
+    trigger: str | None,
     once: bool,
     attempts: int | None,
     detach: bool,
@@ -78,10 +84,11 @@ def run(
       millbeck pipeline run revenue.py
       millbeck pipeline run revenue.py --master spark://host:7077 --checkpoint s3a://bucket/revenue
       millbeck pipeline run large-orders.toml --once
+      millbeck pipeline run enrichment.py --trigger real-time
     """
     with _one_line_errors():
         definition = _load(file).with_settings(
-            bootstrap_servers=bootstrap_servers, master=master, checkpoint=checkpoint
+            bootstrap_servers=bootstrap_servers, master=master, checkpoint=checkpoint, trigger=trigger
         )
         directory = _directory(definition.settings.name)
         if detach:
@@ -137,16 +144,34 @@ def validate(file: Path, bootstrap_servers: str | None, master: str | None) -> N
     with _one_line_errors():
         definition = _load(file).with_settings(bootstrap_servers=bootstrap_servers, master=master)
         _need_spark()
-        from millbeck.pipeline.running.runner import build_topology
-        from millbeck.pipeline.session import spark_session
+        from millbeck.pipeline.running.runner import started
+        from millbeck.pipeline.running.triggers import parse_trigger
 
-        settings = definition.settings
-        spark = spark_session(settings.name, master=settings.master, settings=settings.spark)
+        spark, topology = started(definition, lambda text: click.echo(text, err=True))
         try:
-            for line in build_topology(definition, spark).outline.lines():
+            for line in topology.outline.lines():
                 click.echo(line)
+            click.echo(f"latency  {parse_trigger(definition.settings.trigger).latency}")
         finally:
             spark.stop()
+
+
+@command.command("jars")
+def jars() -> None:
+    """Fetch the jars that real-time mode needs, and print where they are.
+
+    They are fetched from the Maven repository at MILLBECK_MAVEN into ~/.cache/millbeck/jars, unless MILLBECK_JARS names
+    another directory.
+
+    \b
+    Examples:
+      MILLBECK_MAVEN=https://jars.example.com/maven2 millbeck pipeline jars
+    """
+    from millbeck.pipeline.running.connector import connector_jars
+
+    with _one_line_errors():
+        for jar in connector_jars(lambda text: click.echo(text, err=True)):
+            click.echo(str(jar))
 
 
 @command.command("list")
@@ -252,6 +277,8 @@ def restart(name: str) -> None:
     if directory.is_held():
         _stop(directory)
     arguments = ["pipeline", "run", str(known["file"]), "--checkpoint", str(known["checkpoint"])]
+    if known.get("trigger"):
+        arguments += ["--trigger", str(known["trigger"])]
     arguments += ["--master", str(known["master"]), "--bootstrap-server", str(known["bootstrap_servers"])]
     _detach(directory, arguments)
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from millbeck.pipeline.errors import DefinitionError
 from millbeck.pipeline.running.metrics_server import ANYWHERE, OFF, address_of
 from millbeck.pipeline.running.steps import builder_of, check_steps
+from millbeck.pipeline.running.triggers import parse_trigger
 from millbeck.pipeline.short_errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -33,9 +34,10 @@ class Settings:
     master: str = "local[*]"
     checkpoint: str | None = None
     """The checkpoint location, a directory or object store; None means the run's own directory."""
-    delivery: str = "exactly_once"
+    delivery: str | None = None
+    """``exactly_once`` or ``at_least_once``; by default exactly once, and in real-time mode at least once."""
     trigger: str = "1 second"
-    """The trigger interval of batches."""
+    """The trigger interval of batches, or ``real-time``, with the length of its batches if it is not a minute."""
     bad_records: str = "fail"
     late_records: str | None = None
     """The topic for records that came after their windows had closed; None means that they are only counted."""
@@ -122,6 +124,10 @@ def _settings(path: Path, given: Mapping[str, Any]) -> Settings:
         wanted = dict if name in ("options", "spark") else str
         if not isinstance(value, wanted):
             raise DefinitionError(f"{path}: {name} is a {'table' if wanted is dict else 'text'}, not {value!r}")
+    try:
+        parse_trigger(values.get("trigger", "1 second"))
+    except DefinitionError as error:
+        raise DefinitionError(f"{path}: {error}") from error
     for name in ("options", "spark"):
         if name in values:
             values[name] = {key: str(value) for key, value in values[name].items()}

@@ -29,6 +29,7 @@ from millbeck.pipeline.errors import (
     BadRecord,
     CheckpointMismatch,
     ConnectMissing,
+    ConnectorMissing,
     DefinitionError,
     DriverLost,
     InvalidOption,
@@ -40,6 +41,7 @@ from millbeck.pipeline.errors import (
     TopologyError,
 )
 from millbeck.pipeline.running.backoff import RestartBackoff
+from millbeck.pipeline.running.connector import connector_jars, has_connector
 from millbeck.pipeline.running.definition import Definition
 from millbeck.pipeline.running.metrics import PipelineMetrics
 from millbeck.pipeline.running.metrics_server import served
@@ -47,7 +49,9 @@ from millbeck.pipeline.running.places import placed
 from millbeck.pipeline.running.progress import BatchProgress, progress_of
 from millbeck.pipeline.running.run_directory import RunDirectory
 from millbeck.pipeline.running.skips import SkippedRecord, Skips
+from millbeck.pipeline.running.triggers import parse_trigger
 from millbeck.pipeline.session import spark_session
+from millbeck.pipeline.sink_options import AT_LEAST_ONCE, EXACTLY_ONCE
 
 if TYPE_CHECKING:
     from millbeck.pipeline.progress_groups import ProgressGroups
@@ -61,6 +65,7 @@ FINAL: Final = (
     InvalidOption,
     JavaMissing,
     ConnectMissing,
+    ConnectorMissing,
     SchemaError,
     BadRecord,
     RecordsLost,
@@ -78,10 +83,12 @@ Report = Callable[[str], None]
 def build_topology(
     definition: Definition, spark: SparkSession, skipped: Sequence[SkippedRecord] = (), *, emit: str | None = None
 ) -> Topology:
+    from millbeck.pipeline.topology.real_time import RealTimeTopology
     from millbeck.pipeline.topology.topology import Topology
 
     settings = definition.settings
-    topology = Topology(
+    kind = RealTimeTopology if parse_trigger(settings.trigger).is_real_time else Topology
+    topology = kind(
         settings.name,
         spark,
         bootstrap_servers=settings.bootstrap_servers,
@@ -96,6 +103,40 @@ def build_topology(
         definition.build(topology)
     topology.outgoing()
     return topology
+
+
+def started(
+    definition: Definition, report: Report, skipped: Sequence[SkippedRecord] = ()
+) -> tuple[SparkSession, Topology]:
+    """Start Spark and build the topology; in real-time mode with the connector, and with a slot for each task."""
+    settings = definition.settings
+    if not parse_trigger(settings.trigger).is_real_time:
+        spark = spark_session(settings.name, master=settings.master, settings=settings.spark)
+        return spark, build_topology(definition, spark, skipped)
+    from millbeck.pipeline.topology.real_time import SESSION_SETTINGS, RealTimeTopology
+
+    if settings.master.startswith("sc://"):
+        raise TopologyError("real-time mode is not possible with Spark Connect: give a trigger of batches")
+    given = {**SESSION_SETTINGS, **settings.spark}
+    if not has_connector(settings.spark):
+        named = [given["spark.jars"]] if given.get("spark.jars") else []
+        given["spark.jars"] = ",".join([*named, *map(str, connector_jars(report))])
+    spark = spark_session(settings.name, master=settings.master, settings=given)
+    topology = build_topology(definition, spark, skipped)
+    assert isinstance(topology, RealTimeTopology)
+    slots = topology.slots()
+    there = spark.sparkContext.defaultParallelism
+    if slots.total <= there:
+        return spark, topology
+    if settings.master != "local[*]":
+        raise TopologyError(
+            f"real-time mode runs all tasks at once: {slots.sources} partitions of sources and {slots.shuffles} of "
+            f"shuffles need {slots.total} slots, and {settings.master} has {there}. Give it more, or lower "
+            "spark.sql.shuffle.partitions"
+        )
+    spark.stop()
+    spark = spark_session(settings.name, master=f"local[{slots.total}]", settings=given)
+    return spark, build_topology(definition, spark, skipped)
 
 
 class Runner:
@@ -135,6 +176,7 @@ class Runner:
             driver=os.getpid(),
             file=str(self._definition.path.resolve()),
             master=settings.master,
+            trigger=settings.trigger,
             bootstrap_servers=settings.bootstrap_servers,
             checkpoint=self._checkpoint,
             group=settings.group_id,
@@ -197,19 +239,22 @@ class Runner:
 
     def _attempt(self) -> None:
         settings = self._definition.settings
-        spark = spark_session(settings.name, master=settings.master, settings=settings.spark)
+        trigger = parse_trigger(settings.trigger)
+        if trigger.is_real_time and self._once:
+            raise DefinitionError("--once processes what is there in batches: give a trigger of batches with it")
         skipped = Skips(self._directory.path).read()
         if skipped:
             self._report(f"skipping records: {', '.join(map(str, skipped))}")
-        topology = build_topology(self._definition, spark, skipped)
-        if topology.keeps_final_results(self._checkpoint):
+        spark, topology = started(self._definition, self._report, skipped)
+        if not trigger.is_real_time and topology.keeps_final_results(self._checkpoint):
             self._report(
                 'this checkpoint has windows with final results, and keeps them: emit="update" needs a new one'
             )
             topology = build_topology(self._definition, spark, skipped, emit="final")
         self._directory.write_status(topics=list(topology.sources))
-        trigger: dict[str, Any] = {"availableNow": True} if self._once else {"processingTime": settings.trigger}
-        query = topology.start(self._checkpoint, delivery=settings.delivery, trigger=trigger)
+        delivery = settings.delivery or (AT_LEAST_ONCE if trigger.is_real_time else EXACTLY_ONCE)
+        arguments = {"availableNow": True} if self._once else trigger.arguments
+        query = topology.start(self._checkpoint, delivery=delivery, trigger=arguments)
         self._directory.write_status(state="running", error=None)
         self._is_running = True
         try:

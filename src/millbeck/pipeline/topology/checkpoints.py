@@ -30,6 +30,9 @@ _STATEFUL: Final = (
 
 _SPARK_AGGREGATES: Final = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
 
+_REAL_TIME: Final = "real-time"
+"""An empty file: the offsets are those of Spark's own source, and the state is that of another output mode."""
+
 Topics = frozenset[str]
 
 
@@ -54,6 +57,20 @@ def aggregate_count(frame: DataFrame) -> int:
     if getattr(frame, "_jdf", None) is None:
         return 0
     return sum(_kind(node) == "Aggregate" and bool(node.isStreaming()) for node in _nodes(frame))
+
+
+def runs_python(frame: DataFrame) -> bool:
+    """Whether an expression of the plan, or an operator, runs in Python; False with Spark Connect."""
+    if getattr(frame, "_jdf", None) is None:
+        return False
+    jvm: Any = frame.sparkSession._jvm
+    pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF()
+    return any(_node_runs_python(node, pattern) for node in _nodes(frame))
+
+
+def _node_runs_python(node: Any, pattern: Any) -> bool:
+    expressions = node.expressions()
+    return any(expressions.apply(number).containsPattern(pattern) for number in range(expressions.size()))
 
 
 def _nodes(frame: DataFrame) -> Iterator[Any]:
@@ -123,6 +140,13 @@ class OffsetLog:
             return bytes(stream.readAllBytes()).decode()
         finally:
             stream.close()
+
+    def is_real_time(self) -> bool:
+        """Whether the checkpoint is of a query in real-time mode."""
+        return bool(self._files.exists(self._jvm.org.apache.hadoop.fs.Path(self._root, _REAL_TIME)))
+
+    def mark_real_time(self) -> None:
+        self._files.create(self._jvm.org.apache.hadoop.fs.Path(self._root, _REAL_TIME), True).close()
 
     def last_batches(self) -> list[int]:
         """The numbers of the last two batches: a restart reads both."""

@@ -69,11 +69,14 @@ class GroupedStream(_Grouped):
         self._frame = frame
 
     def count(self, *, store: str | None = None, emit: str = UPDATE) -> Table:
+        if self.topology.is_real_time:
+            return self._spark_aggregate(sf.count(sf.lit(1)), "count", store, emit)
         logic = Fold(0, _one_more, is_every=_is_every(emit))
         return self._fold(logic, LongType(), store, "count")
 
     def reduce(self, function: Folding, *, store: str | None = None, emit: str = UPDATE) -> Table:
         """``function`` gets two values and returns one of the same type."""
+        self.topology.needs_batches("reduce of Python values", "aggregate_columns")
         logic = Fold(None, function, is_every=_is_every(emit))
         return self._fold(logic, self._side.value_type, store, "reduce")
 
@@ -89,13 +92,28 @@ class GroupedStream(_Grouped):
         """``function`` gets the aggregate, which is initially ``start``, and a value; it returns the new aggregate,
         which has the type ``type``.
         """
+        self.topology.needs_batches("aggregate of Python values", "aggregate_columns")
         logic = Fold(start, function, is_every=_is_every(emit))
         return self._fold(logic, type_of(type), store, "aggregate")
 
+    def _spark_aggregate(self, value: Column, what: str, store: str | None, emit: str) -> Table:
+        """An aggregate of Spark's own, as real-time mode needs it."""
+        if _is_every(emit):
+            self.topology.needs_batches(f'{what} with emit="every"', 'emit="update"')
+        kept = _with_key_and_value(self._frame)
+        made = kept.groupBy("key").agg(value.alias("value"), sf.max("timestamp").alias("timestamp"))
+        self.topology.outline.shuffled(f"{what}, by key")
+        name = self.topology.outline.store(store, what, f"the {what} of each key")
+        results = made.select("key", "value", "timestamp", unordered().alias("order"))
+        return self.topology.table_of(results, name=store and name, is_kept=True)
+
     def aggregate_columns(self, function: RecordFunction, *, store: str | None = None, emit: str = UPDATE) -> Table:
         """``function`` returns Spark's aggregates over the record: ``{"total": functions.sum(sale.value.amount)}``."""
-        kept = self._frame.where(sf.col("key").isNotNull() & sf.col("value").isNotNull())
-        running = RunningAggregate(kept, column(function(_record()), "aggregate_columns"), "aggregate_columns")
+        described = column(function(_record()), "aggregate_columns")
+        if self.topology.is_real_time:
+            return self._spark_aggregate(described, "aggregate", store, emit)
+        kept = _with_key_and_value(self._frame)
+        running = RunningAggregate(kept, described, "aggregate_columns")
         rows = run_keyed(
             [JoinInput(kept, key=sf.col("key"), value=running.inputs)],
             PartialFold(running.partials, is_every=_is_every(emit)),
@@ -109,6 +127,7 @@ class GroupedStream(_Grouped):
 
     def cogroup(self, function: Folding) -> CogroupedStream:
         """Begin an aggregate of several grouped streams; ``function`` adds a value of this one to the aggregate."""
+        self.topology.needs_batches("cogroup")
         return CogroupedStream(self.topology, [(self._side, function)])
 
     def windowed_by(self, window: Window, *, emit: str | None = None) -> WindowedStream:
@@ -153,6 +172,7 @@ class GroupedTable(_Grouped):
     """A table grouped by another key. For each change the old value is subtracted and the new one added."""
 
     def __init__(self, table: Table, function: RecordFunction) -> None:
+        table.topology.needs_batches("group_by of a table")
         changes = table.changes("the previous value of each row")
         self._kept_type = changes.schema["after"].dataType
         signed = None
@@ -216,17 +236,26 @@ class WindowedStream:
         return self._aggregate(sf.aggregate(rest, first, function), "reduce", store)
 
     def _aggregate(self, value: Column, what: str, store: str | None) -> Stream:
-        kept = self._frame.where(sf.col("key").isNotNull() & sf.col("value").isNotNull())
+        kept = _with_key_and_value(self._frame)
+        if self.topology.is_real_time:
+            self._check_real_time(what)
         rows = kept.withWatermark("timestamp", interval(self._window.grace_ms))
         self.topology.outline.shuffled(f"windowed {what}, by key")
         name = self.topology.outline.store(store, f"windowed-{what}", f"the {what} of each key in each open window")
         # Spark's own windows tell final results only, and take any aggregate; they do not hand out late records.
         is_running = self._emit != FINAL or isinstance(self._window, SlidingWindow)
-        if is_running or self.topology.late_records is not None:
+        if (is_running or self.topology.late_records is not None) and not self.topology.is_real_time:
             return Stream(self.topology, self._running(rows, value, what, name), store=store)
         return Stream(self.topology, self._final(rows, value), store=store)
 
+    def _check_real_time(self, what: str) -> None:
+        if not isinstance(self._window, TimeWindow):
+            self.topology.needs_batches(f"windowed {what}: a session or sliding window", "tumbling or hopping windows")
+        if self._emit != UPDATE:
+            self.topology.needs_batches(f'windowed {what}: emit="{self._emit}"', 'emit="update"')
+
     def _final(self, rows: DataFrame, value: Column) -> DataFrame:
+        """Spark's own windows: final results, or running ones in real-time mode."""
         window = self._window
         if isinstance(window, TimeWindow):
             bounds = sf.window("timestamp", interval(window.size_ms), interval(window.advance_ms))
@@ -266,6 +295,10 @@ class WindowedStream:
         if isinstance(window, SessionWindow):
             return RunningSessions(window.gap_ms * 1000, partials, self._emit)
         return RunningSlidingWindows(window.difference_ms * 1000, partials, self._emit)
+
+
+def _with_key_and_value(frame: DataFrame) -> DataFrame:
+    return frame.where(sf.col("key").isNotNull() & sf.col("value").isNotNull())
 
 
 def _record() -> ColumnRecord:

@@ -89,6 +89,38 @@ class Explode:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class LookUp:
+    """Joins each record with the row of a small table that has the key ``wanted``; ``rows`` has the columns found_key,
+    with a key at most once, and found. ``columns`` may refer to ``found``, which is null for a record without a row;
+    with ``is_left`` it stays, otherwise it is dropped.
+    """
+
+    rows: DataFrame
+    wanted: Column
+    columns: Mapping[str, Column]
+    is_left: bool
+
+    def alone(self, frame: DataFrame) -> DataFrame:
+        how = "left_outer" if self.is_left else "inner"
+        joined = frame.withColumn("wanted", self.wanted).join(sf.broadcast(self.rows), self._is_same(), how)
+        return joined.select(*self._named())
+
+    def beside(self, wide: DataFrame, lane: str) -> DataFrame:
+        opened = _opened(wide, lane).withColumn("wanted", self.wanted)
+        joined = opened.join(sf.broadcast(self.rows), self._is_same(), "left_outer")
+        is_kept = sf.col(lane).isNotNull()
+        if not self.is_left:
+            is_kept &= sf.col("found_key").isNotNull()
+        return joined.select(*_without(wide, lane), sf.when(is_kept, sf.struct(*self._named())).alias(lane))
+
+    def _is_same(self) -> Column:
+        return sf.col("wanted") == sf.col("found_key")
+
+    def _named(self) -> list[Column]:
+        return [column.alias(name) for name, column in self.columns.items()]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Look:
     """Calls a Python function with the key and value of each record."""
 
@@ -231,7 +263,7 @@ def _runs_python(step: Step, frame: DataFrame) -> bool:
     jvm: Any = frame.sparkSession._jvm
     pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF()
     node = planned.queryExecution().analyzed()
-    for _ in range(3 if isinstance(step, Explode) else 1):
+    for _ in range(3 if isinstance(step, Explode | LookUp) else 1):
         expressions = node.expressions()
         if any(expressions.apply(number).containsPattern(pattern) for number in range(expressions.size())):
             return True

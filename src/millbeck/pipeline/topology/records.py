@@ -71,11 +71,6 @@ def with_headers(frame: DataFrame) -> dict[str, Column]:
     return {**replacing(frame), HEADERS: headers.cast(HEADERS_TYPE)}
 
 
-def with_columns(frame: DataFrame, **replaced: Column) -> DataFrame:
-    """The same rows with some columns replaced."""
-    return frame.select(*[column.alias(name) for name, column in replacing(frame, **replaced).items()])
-
-
 def type_of(kind: str | DataType) -> DataType:
     """A Spark type, also from DDL text."""
     return _parse_datatype_string(kind) if isinstance(kind, str) else kind

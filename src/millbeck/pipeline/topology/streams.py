@@ -127,6 +127,7 @@ class Stream:
     def peek(self, action: Callable[[Any, Any], object]) -> Stream:
         """Call ``action`` with each key and value in the task that processes the record, also when a batch is
         repeated."""
+        self.topology.needs_batches("peek")
         return self._with(self.records.then(lambda frame: Look(action)))
 
     # Keys
@@ -143,6 +144,7 @@ class Stream:
         """
         if partitions < 1:
             raise TopologyError(f"repartition: {partitions} is not a number of partitions: it must be above zero")
+        self.topology.needs_batches("repartition")
         self.topology.outline.shuffled(f"repartition by key, into {partitions}")
         return self._with(self.frame.repartition(partitions, "key"))
 
@@ -167,6 +169,7 @@ class Stream:
         return other.joined_by(self, joiner, "full_outer", {"window": window})
 
     def joined_by(self, stream: Stream, joiner: JoinFunction, how: str, options: Mapping[str, Any]) -> Stream:
+        self.topology.needs_batches("join of two streams")
         window = options.get("window")
         if not isinstance(window, JoinWindow) or len(options) != 1:
             raise TopologyError(
@@ -207,6 +210,7 @@ class Stream:
 
         ``time`` is the time mode of its timers: ``EventTime``, ``ProcessingTime`` or ``None``.
         """
+        self.topology.needs_batches("process")
         if time not in ("None", "EventTime", "ProcessingTime"):
             raise TopologyError(f"timers run on EventTime, ProcessingTime or None, not on {time!r}")
         fields = [

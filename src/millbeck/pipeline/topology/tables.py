@@ -21,7 +21,7 @@ from millbeck.pipeline.topology.keyed import (
     TableChangesProcessor,
     TableTableJoin,
 )
-from millbeck.pipeline.topology.paths import Records, Select
+from millbeck.pipeline.topology.paths import LookUp, Records, Select
 from millbeck.pipeline.topology.records import (
     COLUMNS,
     HEADERS,
@@ -31,7 +31,6 @@ from millbeck.pipeline.topology.records import (
     ValueFunction,
     column,
     replacing,
-    with_columns,
 )
 from millbeck.pipeline.topology.serdes import Serde
 from millbeck.pipeline.topology.stateful import JoinInput, run_keyed
@@ -108,6 +107,7 @@ class Table:
     # Joins
 
     def joined_by(self, stream: Stream, joiner: JoinFunction, how: str, options: Mapping[str, Any]) -> Stream:
+        self.topology.needs_batches("join of a stream with a table", "topology.global_table")
         if options:
             raise TopologyError(f"a join of a stream with a table is by key and takes no {', '.join(options)}")
         sides = [self._side(), JoinInput(stream.frame, key=sf.col("key"), value=sf.col("value"))]
@@ -143,6 +143,7 @@ class Table:
         needs_right: bool,
         foreign_key: ValueFunction | None,
     ) -> Table:
+        self.topology.needs_batches("join of two tables")
         if foreign_key is not None:
             rows = self._foreign_rows(other, foreign_key, is_left=not needs_right)
         else:
@@ -213,6 +214,7 @@ class Table:
 
     def changes(self, reason: str) -> DataFrame:
         """Columns key, before, after: the change made by each row of the frame."""
+        self.topology.needs_batches(f"a table whose changes are {reason}")
         side = self._side()
         self.topology.outline.shuffled(f"changes of a table, by key: {reason}")
         self.topology.outline.store(self.name, "table", "the last value of each key")
@@ -240,12 +242,15 @@ class GlobalTable:
             raise TopologyError("a join with a global table is an inner or a left one and takes key= alone")
         key = options.get("key")
         wanted = column(key(ColumnRecord.of_row()), "key") if key is not None else sf.col("key")
-        rows = stream.frame.select("*", wanted.alias("wanted"))
         found = self.frame.select(sf.col("key").alias("found_key"), sf.col("value").alias("found"))
+        rows = stream.records.paths[0].frame.select(wanted.alias("wanted"))
         same_type(rows.schema["wanted"].dataType, found.schema["found_key"].dataType, "a stream with a global table")
-        joined = rows.join(sf.broadcast(found), sf.col("wanted") == sf.col("found_key"), how)
         value = column(joiner(sf.col("value"), sf.col("found")), "join")
-        return Stream(self.topology, with_columns(joined, value=value))
+
+        def step(frame: DataFrame) -> LookUp:
+            return LookUp(found, wanted, replacing(frame, value=value), how != "inner")
+
+        return Stream(self.topology, stream.records.then(step))
 
 
 def last_rows(records: DataFrame) -> DataFrame:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import DataType
 
-from millbeck.pipeline.errors import TopologyError
+from millbeck.pipeline.errors import CheckpointMismatch, TopologyError
 from millbeck.pipeline.formats.columns import PROBLEM, VALUE
 from millbeck.pipeline.log_partitions import to_log_partitions, with_log_partition
 from millbeck.pipeline.log_view import LogView
@@ -57,6 +57,8 @@ class Topology:
     are only counted. ``skipped`` are records to leave out, by topic, partition and offset.
     """
 
+    is_real_time: ClassVar[bool] = False
+
     def __init__(
         self,
         name: str,
@@ -85,6 +87,9 @@ class Topology:
         """The topics to write to, and the rows with the columns of the sink."""
         self._sources: list[str] = []
         self._changelogs: list[str] = []
+
+    def needs_batches(self, what: str, instead: str = "") -> None:
+        """Called by operators that real-time mode does not support, where it raises `TopologyError`."""
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -294,6 +299,11 @@ class Topology:
         if wanted is None:
             return rows
         offsets = OffsetLog(self.spark, checkpoint)
+        if offsets.is_real_time():
+            raise CheckpointMismatch(
+                f"the checkpoint {checkpoint} was written in real-time mode: a trigger of batches needs a new one "
+                "(--checkpoint)"
+            )
         if source_count(offsets) is None:
             return rows
         held = offsets.stateful_count()
