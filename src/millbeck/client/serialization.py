@@ -39,7 +39,7 @@ class BytesSerde:
 
     def serialize(self, topic: str, value: bytes, headers: list[Header]) -> bytes:
         if not isinstance(value, bytes):
-            raise TypeError(f"keys and values are bytes, not {type(value).__name__}")
+            raise TypeError(f"keys and values must be bytes, not {type(value).__name__}: set a serializer")
         return value
 
     def deserialize(self, topic: str, data: bytes, headers: Iterable[Header]) -> bytes:

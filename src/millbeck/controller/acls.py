@@ -50,7 +50,7 @@ def create_acls(
             results.append(AclCreationResult(error.code, error.message))
     names = {entry.resource_name for entry in wanted}
     for position, entry in enumerate(image.acls.by_id.values(), 1):
-        # Most entries differ by name: hashing every one would take ten times as long.
+        # Compare names first, because most differ: hashing every entry would take ten times as long.
         if entry.resource_name in names:
             wanted.pop(entry, None)
         if position % ENTRIES_AT_ONCE == 0:

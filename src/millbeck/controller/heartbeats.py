@@ -110,8 +110,7 @@ class HeartbeatTracker:
     # Expiry.
 
     def fencing_begun(self, broker_id: int) -> None:
-        """Record that fencing has begun: some partitions have other leaders, and a heartbeat may arrive before the rest
-        follows."""
+        """Record that the broker is being removed from its partitions; a heartbeat may arrive before all are done."""
         session = self._sessions.get(broker_id)
         if session is not None:
             session.is_partly_fenced = True

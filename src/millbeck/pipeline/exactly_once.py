@@ -33,7 +33,7 @@ OTHERS_MAX: Final = 20
 """Maximum number of other queries in one note: about 1 KB, a quarter of the default ``offset.metadata.max.bytes``."""
 
 SKIPPED_MAX: Final = 5
-"""Maximum number of skipped records in one note: of names of 249 characters, as much again."""
+"""Maximum number of skipped records in one note: about another 1 KB with the longest topic names."""
 
 T = TypeVar("T")
 Written = Mapping[TopicPartition, tuple[int, int]]
@@ -112,9 +112,11 @@ def note_of(
     kept: Mapping[TopicPartition, CommittedOffset],
     skipped: Sequence[str] = (),
 ) -> dict[TopicPartition, CommittedOffset]:
-    """The offsets to commit with a batch; none outside a streaming query. ``kept`` are the group's notes so far.
+    """The note of a batch, as an offset to commit in its transaction; empty if ``query`` is None (not a streaming
+    query).
 
-    ``skipped`` are the records that the query skips.
+    ``kept`` are the notes already committed in the group. ``skipped`` are records that the query leaves out; the note
+    lists the last of them.
     """
     if query is None:
         return {}

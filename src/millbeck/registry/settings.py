@@ -41,6 +41,7 @@ _MEMBERS: Final = {
     "defaultRuleSet": dict,
     "overrideRuleSet": dict,
 }
+_JSON_TYPES: Final = {str: "a string", bool: "true or false", dict: "a JSON object"}
 """The settings other than ``compatibility``, by their names in requests, answers and the log."""
 _WRITING: Final = ("WRITE", "READ", "WRITEREAD")
 _RULE_MODES: Final = {
@@ -82,7 +83,7 @@ def set_config(state: RegistryState, subject: str | None, changes: Json) -> Deci
             members.pop(name, None)
             continue
         if not isinstance(value, kind):
-            raise UnreadableBody(f"{name} must be a {kind.__name__}")
+            raise UnreadableBody(f"{name} must be {_JSON_TYPES[kind]}")
         if name.endswith("RuleSet"):
             check_rule_set(value)
         members[name] = answer[name] = value

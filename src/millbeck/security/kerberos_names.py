@@ -2,9 +2,10 @@
 
     RULE:[1:$1@$0](.*@EXAMPLE\\.COM)s/@.*//L, RULE:[2:$1](app)s/^app$/service/, DEFAULT
 
-``[n:format]`` is for names of n components: ``$1`` and ``$2`` are the components, ``$0`` is the realm. If the result
-matches the pattern in parentheses, the replacement is made in it. DEFAULT is the first component of names of the
-default realm. The first rule that applies decides.
+``[n:format]`` applies to names with n components and builds a name from them: ``$1`` and ``$2`` are the components,
+``$0`` is the realm. The rule is skipped unless that name matches the pattern in parentheses; then ``s/pattern/text/``
+is applied to it. DEFAULT returns the first component if the realm is the default one. The first rule that applies is
+used.
 """
 
 from __future__ import annotations

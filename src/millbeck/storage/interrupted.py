@@ -87,7 +87,7 @@ def _finish_swap(files: Files, directory: str, swaps: list[str]) -> None:
             first = offset_of(name)
             after = max(first + 1, _end_offset(files, f"{directory}/{name}", first))
             for other in files.names(directory):
-                # Indexes in this range may already be those of the new segment; they are rebuilt.
+                # An index removed here may already belong to the new segment; it will be rebuilt.
                 if other.endswith((LOG_SUFFIX, *INDEX_SUFFIXES)) and first <= offset_of(other) < after:
                     remove(files, directory, other)
     files.sync_directory(directory)

@@ -106,7 +106,7 @@ def worker_command(function: Callable[..., Any]) -> Callable[..., Any]:
         "--user",
         envvar="CONNECT_USER",
         metavar="NAME:PASSWORD",
-        help="For workers that ask for a password; better set by CONNECT_USER.",
+        help="For workers that ask for a password; set CONNECT_USER instead to keep it off the command line.",
     )
     def command(*arguments: Any, url: str, user: str | None, **named: Any) -> Any:
         return function(*arguments, worker=Worker(url, user), **named)

@@ -113,7 +113,7 @@ def read_offsets(path: str) -> dict[str, dict[TopicPartition, int]]:
 
 
 def exported(plans: Mapping[str, Mapping[TopicPartition, Move]]) -> str:
-    """The plans by group in the format of `read_offsets`; the lines name the group if there are several."""
+    """The new offsets as CSV that `read_offsets` can read; with several groups, each line starts with the group."""
     return "".join(
         f"{f'{group},' * (len(plans) > 1)}{each.topic},{each.partition},{move.new}\n"
         for group, plan in plans.items()

@@ -48,7 +48,7 @@ class RegistryOnDemand:
         self._loop.add_reader(self._socket.fileno(), self._connected)
 
     def _connected(self) -> None:
-        """A connection is waiting to be accepted."""
+        """Called when a connection is waiting to be accepted: start the registry, which accepts it."""
         self._loop.remove_reader(self._socket.fileno())
         self._running = self._loop.create_task(self._run())
 

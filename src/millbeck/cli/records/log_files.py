@@ -68,7 +68,7 @@ def base_offset_of(path: str) -> int:
 
 
 def batches_of(path: str, *, batch_bytes_max: int | None = None) -> Iterator[tuple[int, BatchHeader, bytes]]:
-    """Position, header and bytes of each batch; raises `CorruptMessage` if the file ends within a batch."""
+    """Position, header and bytes of each batch; raises `CorruptMessage` if one is cut off or too large."""
     size = os.path.getsize(path)
     with open(path, "rb") as file:
         position = 0
@@ -84,9 +84,11 @@ def _batch_at(file: BinaryIO, position: int, size: int, batch_bytes_max: int | N
     if len(head) < HEADER_SIZE:
         raise CorruptMessage(f"the last {len(head)} bytes are too short for a batch header")
     header = read_header(head)
-    limit = size - position if batch_bytes_max is None else min(size - position, LOG_OVERHEAD + batch_bytes_max)
-    if header.size_bytes > limit:
-        raise CorruptMessage(f"a batch of {header.size_bytes} bytes exceeds {limit}")
+    if header.size_bytes > size - position:
+        raise CorruptMessage(f"its size is {header.size_bytes} bytes, but the file has only {size - position} left")
+    limit = None if batch_bytes_max is None else LOG_OVERHEAD + batch_bytes_max
+    if limit is not None and header.size_bytes > limit:
+        raise CorruptMessage(f"its size is {header.size_bytes} bytes, above the maximum of {limit}")
     return header, head + file.read(header.size_bytes - HEADER_SIZE)
 
 

@@ -28,7 +28,7 @@ KEPT_OVERHEAD: Final = 420
 def record_size_max(key: bytes | None, value: bytes | None, headers: tuple[Header, ...]) -> int:
     """An upper bound of the record's size in a batch; raises TypeError for invalid types."""
     if (value is not None and value.__class__ is not bytes) or (key is not None and key.__class__ is not bytes):
-        raise TypeError(f"keys and values are bytes, not {type(key).__name__} and {type(value).__name__}")
+        raise TypeError(f"keys and values must be bytes, not {type(key).__name__} and {type(value).__name__}")
     size = _RECORD_OVERHEAD_MAX + (len(key) if key else 0) + (len(value) if value else 0)
     for name, header_value in headers:
         if not isinstance(name, str) or not (header_value is None or isinstance(header_value, bytes)):
@@ -39,8 +39,8 @@ def record_size_max(key: bytes | None, value: bytes | None, headers: tuple[Heade
 
 
 class RecordAccumulator:
-    """The accumulator. The caller reserves memory before appending a record; it is released when the batch
-    completes."""
+    """Collects records into batches. The caller reserves memory before it appends a record; the memory is released
+    when the batch completes."""
 
     def __init__(self, config: ProducerConfig) -> None:
         self.codec = CODEC_NAMES[config.compression_type]

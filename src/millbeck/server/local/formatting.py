@@ -59,7 +59,7 @@ def format_directories(
     if metadata_version is None:
         metadata_version = config.supported_features[METADATA_VERSION].max_level
     if quorum is None and is_alone(config) and not config.voters and not config.quorum.bootstrap_servers:
-        # Older releases without voters in the log must be able to open directories of their metadata versions.
+        # Releases before voters in the log must be able to open directories formatted with their metadata versions.
         quorum = InitialQuorum(controllers=None) if metadata_version >= VOTERS_IN_LOG_FROM else None
     found = _read_all(files, config)
     ready = {directory: meta for directory, meta in found.items() if meta is not None}

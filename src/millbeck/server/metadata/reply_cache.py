@@ -21,7 +21,8 @@ class MetadataReplies:
         self.size_bytes = 0
 
     def follow(self, image: MetadataImage) -> None:
-        """Drop the responses of any other image and the reference to it: the image may be large."""
+        """Clear the cache if ``image`` is not the one it belongs to; this also releases the old image, which may be
+        large."""
         if image is not self._image:
             self._image = image
             self._bodies.clear()

@@ -148,7 +148,7 @@ class ShareRun:
         topics = [NewTopic(name=TOPIC, partition_count=self.plan.partition_count, replication_factor=3)]
         if self.plan.has_dead_letters:
             configs = {"errors.deadletterqueue.group.enable": "true"}
-            # Not where the group's own partitions are led, so that letters go to other brokers too.
+            # The leaders differ from those of the source partitions, so that dead letters go to other brokers too.
             brokers = [member.number for member in self.cluster.brokers]
             places = {index: [*brokers[index + 1 :], *brokers[: index + 1]] for index in range(2)}
             topics.append(NewTopic(name=DEAD_LETTERS, assignments=places, configs=configs))

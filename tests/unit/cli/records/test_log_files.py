@@ -109,7 +109,9 @@ def test_a_wrong_checksum_does_not_end_the_file(segment: Path) -> None:
 
 
 def test_limits(segment: Path) -> None:
-    assert [entry.kind for entry in entries(segment, DumpOptions(batch_bytes_max=10))] == [PROBLEM]
+    (problem,) = entries(segment, DumpOptions(batch_bytes_max=10))
+    assert problem.kind == PROBLEM
+    assert "above the maximum of 22" in str(problem.fields["problem"])
     assert [entry.kind for entry in entries(segment, DumpOptions(bytes_max=1))] == [BATCH]
 
 

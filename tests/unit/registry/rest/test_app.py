@@ -116,6 +116,7 @@ ERRORS: dict[str, tuple[str, str, Any, int, str]] = {
         42210,
         "has no name",
     ),
+    "a setting of the wrong type": ("PUT", "/config", {"normalize": "yes"}, 422, "normalize must be true or false"),
     "a body that is no object": ("POST", "/subjects/a/versions", [1], 422, "must be a JSON object"),
     "a body that is no JSON": ("POST", "/subjects/a/versions", b"{", 422, "not JSON"),
     "a deep body": ("POST", "/subjects/a/versions", b"[" * 90_000, 422, "not JSON"),

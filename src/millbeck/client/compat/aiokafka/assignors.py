@@ -1,4 +1,4 @@
-"""The assignors of ``aiokafka.coordinator.assignors``, by name: the assignment is millbeck's."""
+"""The assignor classes of ``aiokafka.coordinator.assignors``. Each only names one of millbeck's own assignors."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class QuotaOptions(Section):
         1,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="The length of one of these samples, in seconds.",
+        doc="The length in seconds of each sample of client quotas.",
     )
     controller_quota_window_num = option(
         "controller.quota.window.num",
@@ -37,7 +37,7 @@ class QuotaOptions(Section):
         1,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="The length of one of these samples, in seconds.",
+        doc="The length in seconds of each sample of controller mutation quotas.",
     )
     replication_quota_window_num = option(
         "replication.quota.window.num",
@@ -53,7 +53,7 @@ class QuotaOptions(Section):
         1,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="The length of one of these samples, in seconds.",
+        doc="The length in seconds of each sample of replication throttles.",
     )
     alter_log_dirs_replication_quota_window_num = option(
         "alter.log.dirs.replication.quota.window.num",
@@ -69,7 +69,7 @@ class QuotaOptions(Section):
         1,
         valid=at_least(1),
         importance=Importance.LOW,
-        doc="The length of one of these samples, in seconds.",
+        doc="The length in seconds of each sample of the throttle on moves between log directories.",
     )
     client_quota_callback_class = option(
         "client.quota.callback.class",

@@ -157,14 +157,15 @@ class RemoteReadOptions(Section):
         INT,
         11,
         valid=at_least(1),
-        doc="The number of samples over which that rate is measured. Takes effect with tiered storage.",
+        doc="The number of samples of the quota on reads from the remote tier. Takes effect with tiered storage.",
     )
     fetch_quota_window_seconds = option(
         "remote.log.manager.fetch.quota.window.size.seconds",
         INT,
         1,
         valid=at_least(1),
-        doc="The length of one of these samples in seconds. Takes effect with tiered storage.",
+        doc="The length in seconds of each sample of the quota on reads from the remote tier. Takes effect with "
+        "tiered storage.",
     )
 
 
@@ -250,12 +251,13 @@ class RemoteCopyOptions(Section):
         INT,
         11,
         valid=at_least(1),
-        doc="The number of samples over which that rate is measured. Takes effect with tiered storage.",
+        doc="The number of samples of the quota on copies to the remote tier. Takes effect with tiered storage.",
     )
     copy_quota_window_seconds = option(
         "remote.log.manager.copy.quota.window.size.seconds",
         INT,
         1,
         valid=at_least(1),
-        doc="The length of one of these samples in seconds. Takes effect with tiered storage.",
+        doc="The length in seconds of each sample of the quota on copies to the remote tier. Takes effect with "
+        "tiered storage.",
     )
