@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Final
 
 from millbeck import __version__
-from millbeck.client.config import ClientConfig
-from millbeck.client.consumer.config import ConsumerConfig
-from millbeck.client.producer.config import ProducerConfig
 from millbeck.kernel.config_providers import has_variable
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.options import OptionSet
@@ -63,11 +61,7 @@ _INTERFACES: Final = {
     PluginKind.TRANSFORMATION: "Transformation",
     PluginKind.PREDICATE: "Predicate",
 }
-_CLIENTS: Final = {
-    "producer.override.": ProducerConfig,
-    "consumer.override.": ConsumerConfig,
-    "admin.override.": ClientConfig,
-}
+_OVERRIDES: Final = ("producer.override.", "consumer.override.", "admin.override.")
 _STAGES_MAX: Final = 3
 _NULL: Final = "Null value can not be supplied as the configuration value."
 
@@ -376,20 +370,32 @@ def _add_converters(found: Validation, settings: Settings) -> None:
 
 
 def _add_overrides(found: Validation, settings: Settings) -> None:
-    """Add the settings of the connector's producers and consumers."""
+    """Settings of the connector's own clients."""
     for setting, text in settings.items():
-        for prefix, client in _CLIENTS.items():
-            if setting.startswith(prefix):
-                name = setting.removeprefix(prefix)
-                value = ConfigValue(name=setting, value=text)
-                key = ConfigKey(name=setting, kind=STRING, default=text, doc="A setting of the connector's own client.")
-                found.entries.append(Entry(replace(key, display_name=name), value))
-                if has_variable(text or ""):
-                    continue
-                try:
-                    OptionSet(client).parse(name, text or "")
-                except InvalidConfig as error:
-                    value.errors.append(str(error))
+        prefix = next((each for each in _OVERRIDES if setting.startswith(each)), None)
+        if prefix is None:
+            continue
+        name = setting.removeprefix(prefix)
+        value = ConfigValue(name=setting, value=text)
+        key = ConfigKey(name=setting, kind=STRING, default=text, doc="A setting of the connector's own client.")
+        found.entries.append(Entry(replace(key, display_name=name), value))
+        if has_variable(text or ""):
+            continue
+        try:
+            _client_options(prefix).parse(name, text or "")
+        except InvalidConfig as error:
+            value.errors.append(str(error))
+
+
+@cache
+def _client_options(prefix: str) -> OptionSet:
+    """What a client can be set to. The clients are imported only here: most connectors override nothing."""
+    from millbeck.client.config import ClientConfig
+    from millbeck.client.consumer.config import ConsumerConfig
+    from millbeck.client.producer.config import ProducerConfig
+
+    sections = dict(zip(_OVERRIDES, (ProducerConfig, ConsumerConfig, ClientConfig), strict=True))
+    return OptionSet(sections[prefix])
 
 
 def _advice(settings: Settings, found: Validation) -> Iterator[str]:
@@ -401,7 +407,7 @@ def _advice(settings: Settings, found: Validation) -> Iterator[str]:
         if not any(settings.get(f"transforms.{alias}.predicate") == predicate for alias in transforms):
             yield f"predicates.{predicate}: no transform uses it"
     known = {entry.value.name for entry in found.entries if entry.key is not None}
-    prefixes = ("producer.override.", "consumer.override.", "admin.override.", "topic.creation.", "millbeck.")
+    prefixes = (*_OVERRIDES, "topic.creation.", "millbeck.")
     for setting in settings:
         if setting not in known and not setting.startswith((*prefixes, *(f"{name}." for name in CONVERTERS))):
             yield f"{setting}: no such setting; it has no effect"
