@@ -1,5 +1,5 @@
-"""The built-in policy for new topics, ``TopicBounds``: a pattern for names, a minimum of replicas, bounds for the
-partition count.
+"""The built-in policy for new topics, ``TopicBounds``: a pattern for names, a minimum replication factor, and limits on
+the number of partitions.
 
 Internal topics are exempt, because the cluster needs them.
 """

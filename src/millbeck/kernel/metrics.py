@@ -254,7 +254,7 @@ class Registry:
                     lines.append(line)
                 if line is None or len(lines) >= PART_LINES:
                     yield _part(lines)
-            # A single value may have been expensive to compute.
+            # Let the event loop run between metrics: even a single value may be expensive to compute.
             yield ""
         yield _part(lines)
 

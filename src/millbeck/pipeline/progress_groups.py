@@ -86,7 +86,7 @@ class ProgressGroups(StreamingQueryListener):
 
 
 def offsets_of(sources: Iterable[Any]) -> dict[TopicPartition, int]:
-    """A query's offsets, from its progress report; other sources than this one are ignored."""
+    """The end offsets of the query's millbeck sources, from its progress report; sources of other kinds are ignored."""
     found: dict[TopicPartition, int] = {}
     for source in sources:
         if not any(name in source.description for name in _OUR_SOURCES) or not source.endOffset:

@@ -114,7 +114,7 @@ class PartitionAppends:
         self._waiting_for_all: deque[DelayedAppend] = deque()
 
     def _write_failed(self) -> None:
-        """Report to the node that the log refused a write; implemented by `Partition`."""
+        """Report to the node that a write to the log failed; implemented by `Partition`."""
         raise NotImplementedError
 
     def advance_high_watermark(self) -> None:

@@ -141,7 +141,7 @@ def apply(folder: str, dry_run: bool, prune: bool, normalize: bool, registry: Re
     for line in (*plan.lines, *(f"delete      {name}" for name in gone)):
         click.echo(line)
     if plan.refused:
-        raise click.ClickException(f"{plan.refused} of {len(files)} would be refused; nothing was changed")
+        raise click.ClickException(f"{plan.refused} of {len(files)} schemas would be refused; nothing was changed")
     if dry_run:
         return
     for each in plan.new:

@@ -131,7 +131,7 @@ def _body(path: str, kind: str | None, references: tuple[str, ...]) -> dict[str,
         raise click.ClickException(f"{path}: {error}") from error
     found = kind or type_of(Path(path))
     if found is None:
-        raise click.UsageError(f"{path}: the extension is not that of a schema: give --type")
+        raise click.UsageError(f"{path}: cannot tell the schema type from the extension: give --type")
     listed = []
     for each in references:
         name, _, place = each.partition("=")

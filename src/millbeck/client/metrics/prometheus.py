@@ -21,7 +21,7 @@ _ESCAPES: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 class HasMetrics(Protocol):
     def metrics(self) -> Mapping[MetricName, float]:
-        """The values by name, as the clients return them."""
+        """The current value of each metric of a client."""
 
 
 def prometheus_text(*clients: HasMetrics) -> str:

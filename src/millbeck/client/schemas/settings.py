@@ -69,7 +69,7 @@ class RegistryClientConfig(Section):
         5,
         valid=at_least(0),
         scope=CLIENT,
-        doc="How long it is cached that an id, subject or schema does not exist.",
+        doc="How long failed lookups (no such id, subject or schema) are cached.",
     )
 
     @classmethod

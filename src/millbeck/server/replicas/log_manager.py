@@ -218,7 +218,7 @@ class LogManager(LogUpkeep):
                     self._failed_creations[key] = directory
                 raise
             except KafkaStorageError:
-                # It no longer exists, which was not known before: another directory may be usable.
+                # If `create_log` found the directory missing, it is offline now and another one may be usable.
                 if directory.offline_reason is None:
                     raise
 

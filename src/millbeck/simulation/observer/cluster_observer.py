@@ -44,7 +44,10 @@ class Counts:
 
 
 class ClusterObserver:
-    """``data``, ``metadata`` and ``quorum`` hold the observed facts."""
+    """Checks the invariants of a cluster during a run.
+
+    What it has observed so far is in ``data`` (partitions), ``metadata`` (images) and ``quorum`` (the metadata quorum).
+    """
 
     def __init__(
         self,

@@ -140,7 +140,7 @@ def test_nothing_is_applied_if_one_schema_is_refused(registries: Registries, tmp
     refused = registries.run("apply", written(tmp_path / "two", orders_avsc=BROKEN, other_avsc=ORDER))
     assert refused.exit_code == 1
     assert "refused     orders" in refused.output
-    assert "1 of 2 would be refused; nothing was changed" in refused.output
+    assert "1 of 2 schemas would be refused; nothing was changed" in refused.output
     assert registries.get("/subjects") == ["orders"]
 
 

@@ -1,7 +1,7 @@
-"""Numbers with the width of a Connect type: what tells an INT8 from an INT64 where no schema does.
+"""Subclasses of ``int`` and ``float`` that carry the width of a Connect type, for values without a schema.
 
-A plain ``int`` is an INT64 and a plain ``float`` a FLOAT64; the others are subclasses, equal to and usable as the plain
-ones. Arithmetic gives plain numbers.
+A plain ``int`` is an INT64 and a plain ``float`` a FLOAT64; INT8, INT16, INT32 and FLOAT32 are subclasses. They
+compare and compute like plain numbers; the result of arithmetic is a plain number.
 """
 
 from __future__ import annotations
