@@ -45,12 +45,12 @@ def put(bootstrap: str, topic: str, records: Sequence[tuple[str, str, int]]) -> 
     assert producer.flush(30) == 0
 
 
-def run_queries(spark: SparkSession, bootstrap: str, checkpoints: Path) -> None:
+def run_queries(spark: SparkSession, bootstrap: str, checkpoints: Path, *, emit: str = "final") -> None:
     """Process what is there: a topology with three operators with state, and a plain query; both exactly once."""
     topology = Topology("kept", spark, bootstrap_servers=bootstrap)
     numbers = topology.stream("numbers", value=serdes.json("n INT"))
     numbers.group_by_key().count().to("counts")
-    numbers.group_by_key().windowed_by(tumbling("10 seconds")).count().to("windows")
+    numbers.group_by_key().windowed_by(tumbling("10 seconds"), emit=emit).count().to("windows")
     names = topology.table("names", value=serdes.string())
     numbers.join(names, lambda number, name: sf.format_string("%s %d", name, number["n"])).to("joined")
     topology.start(str(checkpoints / "topology"), trigger={"availableNow": True}).awaitTermination()

@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
+from millbeck.pipeline.errors import TopologyError
 from tests.spark.kept_checkpoint import FIXTURES, PLACE, move, put, run_queries
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ def test_queries_go_on(release: str, spark: SparkSession, tmp_path: Path) -> Non
     with broker(data=tmp_path / "data") as node:
         log = LiveLog(node)
         put(node.bootstrap, "numbers", [("a", '{"n": 5}', 70)])
+        with pytest.raises(TopologyError, match='emit="final"'):
+            run_queries(spark, node.bootstrap, tmp_path / "checkpoints", emit="update")
         run_queries(spark, node.bootstrap, tmp_path / "checkpoints")
         found = {
             name: [(record.key or b"", record.value or b"") for _, record in log.read(name)]

@@ -306,6 +306,11 @@ class Topology:
             )
         if source_count(offsets) is None:
             return rows
+        if offsets.aggregate_count() > aggregate_count(rows):
+            raise TopologyError(
+                f"{self.name}: the checkpoint has state of windows with final results, which running results cannot "
+                'read: use windowed_by(..., emit="final"), or another checkpoint'
+            )
         held = offsets.stateful_count()
         if held != stateful_count(rows):
             # An earlier version kept the state of an operator once for each output.
