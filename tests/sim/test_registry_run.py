@@ -84,10 +84,6 @@ def _tombstone_under_one_form(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RegistryState, "tombstones", tombstones)
 
 
-def _aborted_writes_stay(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(writer, "undo", lambda state, keys: [])
-
-
 def _reads_uncommitted(patch: pytest.MonkeyPatch) -> None:
     original = Reader.__init__
 
@@ -99,7 +95,7 @@ def _reads_uncommitted(patch: pytest.MonkeyPatch) -> None:
 
 
 SOON = (_answers_before_the_commit, _next_id_from_memory, _tombstone_under_one_form)
-LATER = (_no_fence, _elected_before_the_replay, _aborted_writes_stay, _reads_uncommitted)
+LATER = (_no_fence, _elected_before_the_replay, _reads_uncommitted)
 """They show in few runs, so it takes many to see them."""
 MUTANTS = (*SOON, *(pytest.param(mutate, marks=pytest.mark.long) for mutate in LATER))
 
