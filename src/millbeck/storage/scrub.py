@@ -24,11 +24,24 @@ STEP_BYTES = 4 * MIB
 class ScrubJob:
     """Verification of batches of one leased file; ``next_position`` and ``finding`` are the result."""
 
-    __slots__ = ("_end", "_file", "_position", "_upto_offset", "finding", "next_position", "segment")
+    __slots__ = (
+        "_end",
+        "_file",
+        "_position",
+        "_upto_offset",
+        "finding",
+        "handle",
+        "next_position",
+        "segment",
+        "truncation_count",
+    )
 
-    def __init__(self, segment: Segment, file: File, position: int, upto_offset: int) -> None:
+    def __init__(self, segment: Segment, position: int, upto_offset: int) -> None:
         self.segment = segment
-        self._file = file
+        self.truncation_count = segment.truncation_count
+        self.handle = segment.handle
+        """A truncation may give the segment another handle, so the lease is kept with the one it was taken from."""
+        self._file: File = self.handle.lease()
         self._position = position
         self._end = segment.size
         self._upto_offset = upto_offset
@@ -57,13 +70,14 @@ class ScrubJob:
 class Scrubber:
     """One pass over one log; create a new one for the next pass."""
 
-    __slots__ = ("_base_offset", "_job", "_log", "_position", "_segment", "is_done")
+    __slots__ = ("_base_offset", "_job", "_log", "_position", "_segment", "_truncation_count", "is_done")
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._base_offset = log.segments[0].base_offset
         self._segment: Segment | None = None
         self._position = 0
+        self._truncation_count = 0
         self._job: ScrubJob | None = None
         self.is_done = False
 
@@ -74,13 +88,15 @@ class Scrubber:
         for segment in log.segments:
             if segment.base_offset < self._base_offset:
                 continue
-            # A compacted segment has batches at other positions: start at its beginning.
-            position = self._position if segment is self._segment else 0
+            # After compaction or truncation the batches are at other positions: start at the beginning.
+            is_unchanged = segment is self._segment and segment.truncation_count == self._truncation_count
+            position = self._position if is_unchanged else 0
             if segment.base_offset >= log.recovery_point or log.is_offline:
                 break
             if position < segment.size:
                 self._base_offset, self._position, self._segment = segment.base_offset, position, segment
-                self._job = ScrubJob(segment, segment.handle.lease(), position, log.recovery_point)
+                self._truncation_count = segment.truncation_count
+                self._job = ScrubJob(segment, position, log.recovery_point)
                 return self._job
         self.is_done = True
         return None
@@ -91,9 +107,9 @@ class Scrubber:
         """
         assert job is self._job
         self._job = None
-        job.segment.handle.release()
+        job.handle.release()
         log = self._log
-        still_there = job.segment in log.segments
-        if job.finding is not None and still_there and job.finding.position < job.segment.size:
+        is_current = job.segment in log.segments and job.segment.truncation_count == job.truncation_count
+        if job.finding is not None and is_current:
             log.mark_corrupt(job.finding)
         self._position = job.next_position

@@ -119,6 +119,7 @@ class Segment:
         "size",
         "tail_next_offsets",
         "tail_positions",
+        "truncation_count",
     )
 
     def __init__(
@@ -141,6 +142,8 @@ class Segment:
         self.index_interval_bytes = config.index_interval_bytes
         self.handle: CachedFile = cache.entry(self.log_path, OpenMode.READ)
         self.size = 0
+        self.truncation_count = 0
+        """How often its file was truncated: a position found before may lie within another batch after it has grown."""
         self.is_preallocated = False
         self.is_full = False
         self.has_unsaved_indexes = False
@@ -416,6 +419,7 @@ class Segment:
         time_index.truncate_to(end_offset)
         self._aborted = [entry for entry in self.aborted() if entry.last_offset < end_offset]
         self.size = size
+        self.truncation_count += 1
         self.bytes_since_index = 0
         self.is_full = False
         self.max_timestamp, self.max_timestamp_offset = time_index.last_timestamp, time_index.last_offset

@@ -9,7 +9,7 @@ import pytest
 from millbeck.kernel.errors import KafkaStorageError
 from millbeck.storage import scrub
 from millbeck.storage.scrub import Scrubber
-from tests.log_steps import apply_retention
+from tests.log_steps import apply_retention, truncate_to
 
 
 def run(world: Any) -> int:
@@ -75,3 +75,46 @@ def test_what_was_deleted_meanwhile_is_no_damage(world: Any) -> None:
     scrubber.finish(job)
     assert job.finding is not None
     assert not world.log.is_offline
+
+
+@pytest.mark.parametrize("runs_before", [True, False], ids=["the job read before", "the job reads after"])
+def test_other_batches_after_a_truncation_are_no_damage(world: Any, runs_before: bool) -> None:
+    """The position that a pass has reached, or reads at, lies within another batch then."""
+    world.configure(internal_segment_bytes="100000")
+    world.append_many(5)
+    world.log.flush()
+    scrubber = Scrubber(world.log)
+    job = scrubber.next_job()
+    assert job is not None
+    if runs_before:
+        job.run()
+    truncate_to(world.log, 2)
+    for _ in range(5):
+        world.append(world.batch(size=200))
+    world.log.flush()
+    if not runs_before:
+        job._position = 3 * len(world.batch())
+        job.run()
+        assert job.finding is not None
+    scrubber.finish(job)
+    assert not world.log.is_offline
+    while (job := scrubber.next_job()) is not None:
+        job.run()
+        assert job.next_position == job.segment.size, "the segment is verified from its beginning"
+        scrubber.finish(job)
+    assert not world.log.is_offline
+
+
+def test_a_lease_is_given_back_to_the_file_it_was_taken_from(world: Any) -> None:
+    """A truncation makes an earlier segment the active one, with another handle."""
+    world.append_many(60)
+    world.log.flush()
+    world.close_and_reopen()
+    scrubber = Scrubber(world.log)
+    job = scrubber.next_job()
+    assert job is not None
+    handle = job.segment.handle
+    truncate_to(world.log, 1)
+    assert world.log.segments[0].handle is not handle
+    scrubber.finish(job)
+    assert handle.leases == 0
