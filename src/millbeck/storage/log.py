@@ -89,7 +89,7 @@ class Log(LogState):
         ``header`` is the batch's, when the caller has read it. Raises `ApiError` and changes nothing when the batch is
         rejected. A duplicate returns the offsets of the batch it repeats.
         """
-        if self.offline_reason is not None:
+        if self.offline_reason is not None or self._is_closing:
             raise self.offline_error()
         if header is None:
             header = read_header(batch)
@@ -181,7 +181,7 @@ class Log(LogState):
 
     def append_as_follower(self, batches: Bytes, *, leader_epoch: int, now_ms: int) -> int:
         """Write the leader's batches with their offsets; returns the new end offset. See `follower_append`."""
-        if self.offline_reason is not None:
+        if self.offline_reason is not None or self._is_closing:
             raise self.offline_error()
         follower_append.stage(self, batches, leader_epoch, now_ms)
         self.write_staged()
@@ -301,7 +301,7 @@ class Log(LogState):
 
     def delete_records(self, offset: int) -> int:
         """Raise the log start offset to ``offset`` and return it; the next retention deletes the segments below it."""
-        if self.offline_reason is not None:
+        if self.offline_reason is not None or self._is_closing:
             raise self.offline_error()
         if offset > self.end_offset or offset < 0:
             raise OffsetOutOfRange(f"offset {offset} is beyond the end {self.end_offset} of {self.topic_partition}")
@@ -327,7 +327,7 @@ class Log(LogState):
         First run the jobs that `lowering_job` returns, until it returns None. No write is accepted until a flush has
         finished.
         """
-        if self.offline_reason is not None:
+        if self.offline_reason is not None or self._is_closing:
             raise self.offline_error()
         self.discard_staged()
         return truncation.cut_to(self, offset)
@@ -336,7 +336,7 @@ class Log(LogState):
         """Remove all batches; the next one gets ``offset``. Otherwise as `cut_to`, with the `lowering_job` of offset
         0.
         """
-        if self.offline_reason is not None:
+        if self.offline_reason is not None or self._is_closing:
             raise self.offline_error()
         self.discard_staged()
         return truncation.start_over_at(self, offset)

@@ -368,4 +368,6 @@ class LogState:
         self.environment.home.failed(reason)
 
     def offline_error(self) -> KafkaStorageError:
+        if self.offline_reason is None:
+            return KafkaStorageError(f"{self.topic_partition} is closed: the node shuts down")
         return KafkaStorageError(f"{self.topic_partition} is offline: {self.offline_reason}")

@@ -301,3 +301,22 @@ def test_changed_options_count_from_the_next_append(world: Any) -> None:
     world.configure(internal_segment_bytes="200")
     world.append()
     assert world.log.base_offsets == [0, 2]
+
+
+def test_a_closed_log_takes_nothing_more(world: Any) -> None:
+    """It would come after the checkpoints by which the next start knows the end without reading the log."""
+    world.append_many(3)
+    assert world.directory.close()
+    log = world.log
+    changes: list[Callable[[], object]] = [
+        lambda: world.stage(world.batch()),
+        lambda: log.append_as_follower(world.batch(), leader_epoch=0, now_ms=world.clock_ms),
+        lambda: log.cut_to(1),
+        lambda: log.start_over_at(7),
+        lambda: log.delete_records(2),
+    ]
+    for change in changes:
+        with pytest.raises(KafkaStorageError, match="topic-0 is closed: the node shuts down"):
+            change()
+    assert log.end_offset == 3
+    assert world.kill_and_reopen().end_offset == 3

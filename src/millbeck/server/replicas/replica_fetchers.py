@@ -91,6 +91,7 @@ class ReplicaFetchers:
         self.report: Callable[[Exception], None] = context.report
         self._fetcher_count = fetcher_count
         self.is_started = False
+        self._is_closed = False
         self._connections: dict[tuple[int, int], FetcherConnection] = {}
         self._bytes_in_before = 0
         """The bytes received by connections that are closed."""
@@ -107,12 +108,14 @@ class ReplicaFetchers:
             line.begin()
 
     def follow(self, partition: Partition) -> None:
-        """Start fetching from the partition's leader; a no-op when it has none or the local log is offline.
+        """Start fetching from the partition's leader; a no-op when it has none, the local log is offline, or the node
+        shuts down.
 
-        A fetch for an offline log would report an end offset of records that can no longer be read.
+        A fetch for an offline log would report an end offset of records that can no longer be read. Metadata still
+        arrives while a node shuts down, and its logs may be closed already.
         """
         self.stop(partition)
-        if partition.leader_id == NO_LEADER or partition.is_leader or partition.log.is_offline:
+        if self._is_closed or partition.leader_id == NO_LEADER or partition.is_leader or partition.log.is_offline:
             return
         key = (partition.leader_id, _slot_of(partition) % self._fetcher_count())
         line = self._connections.get(key)
@@ -136,6 +139,8 @@ class ReplicaFetchers:
                 line.close()
 
     def close(self) -> None:
+        """Stop fetching for good."""
+        self._is_closed = True
         self._connection_of.clear()
         lines, self._connections = list(self._connections.values()), {}
         for line in lines:

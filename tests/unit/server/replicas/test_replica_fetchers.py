@@ -143,6 +143,23 @@ def test_a_log_that_is_offline_is_not_followed_and_claims_nothing() -> None:
     run_scenario(scenario)
 
 
+def test_metadata_that_arrives_after_the_end_starts_no_fetcher() -> None:
+    """The node shuts down: its logs may be closed already, and marked so."""
+
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        topic_id = await lead(harness, client)
+        follower = Follower(environment)
+        mine = follower.partition(topic_id)
+        await produce(client, b"a", acks=1)
+        follower.fetchers.close()
+        follower.fetchers.follow(mine)
+        await asyncio.sleep(3)
+        assert (follower.fetchers.followed, dict(follower.fetchers.lines)) == ([], {})
+        assert mine.log.end_offset == 0
+
+    run_scenario(scenario)
+
+
 def test_a_follower_copies_its_leader_and_lets_acks_all_go() -> None:
     async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await lead(harness, client, min_insync_replicas="2")
