@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from millbeck.pipeline.demo.recount import Window, written
-from millbeck.pipeline.running.progress import progress_of
+from millbeck.pipeline.running.progress import observed_values, progress_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,14 +46,9 @@ class Results:
         rate = f"{progress.rows_per_second:,.0f} records/s"
         self._figures.batch = f"batch {progress.batch}: {rate}, {lag}took {progress.batch_seconds:.1f} s"
         self._figures.read_count += progress.rows
-        self._figures.so_far = _added(self._figures.so_far, _named(report.get("observedMetrics", {}).get(observed)))
-
-
-def _named(row: Any) -> Mapping[str, int | None]:
-    if row is None:
-        return {}
-    named: Mapping[str, int | None] = row.asDict() if hasattr(row, "asDict") else row
-    return named
+        self._figures.so_far = _added(
+            self._figures.so_far, observed_values(report.get("observedMetrics", {}).get(observed))
+        )
 
 
 def _added(totals: Mapping[str, int], more: Mapping[str, int | None]) -> dict[str, int]:

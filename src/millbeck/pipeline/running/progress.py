@@ -52,9 +52,19 @@ def progress_of(reported: Mapping[str, Any]) -> BatchProgress:
         state_rows=sum(int(store.get("numRowsTotal", 0)) for store in stores),
         state_bytes=sum(int(store.get("memoryUsedBytes", 0)) for store in stores),
         late=sum(int(store.get("numRowsDroppedByWatermark", 0)) for store in stores)
-        + sum(int(_number(observed.get("late"))) for observed in (reported.get("observedMetrics") or {}).values()),
+        + sum(
+            int(_number(observed_values(row).get("late"))) for row in (reported.get("observedMetrics") or {}).values()
+        ),
         watermark=(reported.get("eventTime") or {}).get("watermark"),
     )
+
+
+def observed_values(row: Any) -> Mapping[str, Any]:
+    """The observed metrics of one name: a mapping in the JSON, a Row with Spark Connect; empty when there are none."""
+    if row is None:
+        return {}
+    values: Mapping[str, Any] = row.asDict() if hasattr(row, "asDict") else row
+    return values
 
 
 def _in_all(reported: Mapping[str, Any], name: str) -> float:
