@@ -41,13 +41,23 @@ log = logging.getLogger(__name__)
 class DirectoryMove:
     """A replica move in progress; ``future`` is None before copying has begun and after the copy was reset."""
 
-    __slots__ = ("future", "is_cancelled", "partition", "target")
+    __slots__ = ("future", "generation", "is_cancelled", "partition", "target")
 
     def __init__(self, partition: Partition, target: LogDirectory) -> None:
         self.partition = partition
         self.target = target
         self.future: Log | None = None
+        self.generation = 0
+        """That of the current log when copying began: another one means that it was truncated since."""
         self.is_cancelled = False
+
+    def continues(self, source: Log, future: Log) -> bool:
+        """Whether ``future`` still is a copy of the beginning of ``source``, and ``source`` the current log.
+
+        A truncation is announced (`DirectoryMoves.truncated`) only once it is durable, so it may have happened already.
+        """
+        is_unchanged = self.future is future and self.partition.log is source
+        return is_unchanged and self.generation == source.durability.generation
 
 
 class DirectoryMoves:
@@ -141,8 +151,9 @@ class DirectoryMoves:
         source, future = move.partition.log, move.future
         if source.is_offline or move.target.offline_reason is not None:
             raise KafkaStorageError("a log directory went offline")
-        if future is None or future.end_offset < source.log_start_offset:
+        if future is None or future.end_offset < source.log_start_offset or not move.continues(source, future):
             self._drop(move)
+            move.generation = source.durability.generation
             move.future = move.target.create_future_log(
                 source.topic_partition,
                 source.topic_id,
@@ -151,7 +162,7 @@ class DirectoryMoves:
                 start_offset=source.log_start_offset,
                 unique=self._broker.environment.randomness.uuid(),
             )
-            await self._flush(move.future)
+            await self._flush(move, move.future)
             return False
         if future.end_offset >= source.end_offset:
             return await self._finish(move, source, future)
@@ -162,7 +173,7 @@ class DirectoryMoves:
         if not data:
             # Compaction may have removed the last records before the log end: wait until more is written.
             await asyncio.sleep(THROTTLED_SECONDS)
-        elif move.future is future and move.partition.log is source:
+        elif move.continues(source, future):
             self._throttle.record(len(data))
             future.append_as_follower(data, leader_epoch=EPOCH_MAX, now_ms=self._broker.now_ms())
         return False
@@ -183,17 +194,18 @@ class DirectoryMoves:
         finally:
             piece.release()
 
-    async def _flush(self, future: Log) -> None:
+    async def _flush(self, move: DirectoryMove, future: Log) -> None:
         job = future.flush_job()
         if job is not None:
             future.finish_flush(job, await self._broker.in_thread(job.run))
-            if future.is_offline:
+            # One that a truncation has dropped meanwhile is offline too: the copy starts over.
+            if future.is_offline and move.future is future:
                 raise future.offline_error()
 
     async def _finish(self, move: DirectoryMove, source: Log, future: Log) -> bool:
         """Flush, then replace the current log if the rest can be copied without blocking the event loop for long."""
-        await self._flush(future)
-        if move.is_cancelled or move.future is not future or move.partition.log is not source:
+        await self._flush(move, future)
+        if move.is_cancelled or not move.continues(source, future):
             return move.is_cancelled
         if source.has_staged or future.durability.is_running:
             await asyncio.sleep(WAIT_SECONDS)

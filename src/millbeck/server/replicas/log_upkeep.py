@@ -119,13 +119,18 @@ class LogUpkeep:
 
     async def flush(self, partition: Partition) -> None:
         """Flush a partition's log up to its current end; at most one flush of a log runs at a time."""
-        while not self._is_stopping and (job := partition.log.flush_job()) is not None:
+        while not self._is_stopping:
+            # A move or a repair may give the partition another log meanwhile, which this job did not flush.
+            flushed = partition.log
+            job = flushed.flush_job()
+            if job is None:
+                return
             self._running_flushes += 1
             try:
                 result = await self._broker.in_thread(job.run)
             finally:
                 self._running_flushes -= 1
-            partition.log.finish_flush(job, result)
+            flushed.finish_flush(job, result)
             partition.flushed()
             is_more_due = job.cut_version is not None or partition.log.is_flush_due(self._broker.now_ms())
             if result.outcome is not FlushOutcome.DONE or not is_more_due:

@@ -199,6 +199,49 @@ def test_a_move_starts_over_when_its_log_is_cut() -> None:
     run_scenario(scenario)
 
 
+def test_a_copy_of_records_that_were_cut_is_not_taken_over() -> None:
+    """A truncation tells of itself only once it is durable, and the copy may be complete by then."""
+
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        await create(client)
+        for number in range(5):
+            await produce(client, b"%d" % number * 200)
+        moves, partition, before = moves_of(harness), partition_of(harness), endpoint_for(harness)
+        moves.begin(partition, other(before))
+        move = moves.of(partition)
+        assert move is not None
+        await until(lambda: move.future is not None and move.future.end_offset == 5)
+        assert endpoint_for(harness) == before
+        partition.log.cut_to(2)
+        await until(lambda: moves.of(partition) is None)
+        assert endpoint_for(harness) != before
+        assert (partition.log.end_offset, names(harness, other(before))) == (2, ["t-0"])
+        assert "t-0" not in names(harness, before)
+
+    run_scenario(scenario)
+
+
+def test_a_flush_that_a_move_overtakes_is_that_of_the_old_log() -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        await create(client)
+        await produce(client, b"a")
+        assert harness.node is not None
+        partition, old = partition_of(harness), partition_of(harness).log
+        logs = harness.node.broker.logs
+        target = next(each for each in logs.directories if each.path == other(endpoint_for(harness)))
+        flushing = asyncio.ensure_future(logs.flush(partition))
+        await asyncio.sleep(0)
+        assert old.durability.is_running
+        uuid = environment.randomness.uuid()
+        new = target.create_future_log(NAME, old.topic_id, old.config, now_ms=0, start_offset=0, unique=uuid)
+        partition.log = new
+        await flushing
+        assert (old.flushed_offset, new.flushed_offset, old.durability.is_running) == (1, 0, False)
+        partition.log = old
+
+    run_scenario(scenario)
+
+
 @pytest.mark.parametrize("is_stopped", [True, False])
 def test_a_move_that_was_interrupted_begins_again_at_the_next_start(is_stopped: bool) -> None:
     async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
