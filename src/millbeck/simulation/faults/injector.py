@@ -316,8 +316,15 @@ class FaultInjector:
         spot = None if shadow is None else shadow.checked_bit(fault.value)
         if spot is None:
             return None
+        path, bit = spot
+        disk = self._cluster.machine(member).disk
+        try:
+            disk.find(path)
+        except FileNotFoundError:
+            # The disk was replaced, and no process has opened a log on the new one yet.
+            return None
         self._observer.data.damage(member.number)
-        self._cluster.machine(member).disk.rot(*spot)
+        disk.rot(path, bit)
         return _nothing
 
     def _replace_disk(self, member: SimNode) -> Undo | None:
