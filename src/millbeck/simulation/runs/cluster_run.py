@@ -224,9 +224,10 @@ class ClusterRun:
     async def _read_all(self, clients: MultiNodeCluster) -> None:
         for partition in self._partitions():
             reader = HistoryReader(clients, self.history, "final", partition)
+            end_offset = self.observer.data.of(TOPIC, partition).lineage.committed_end
             try:
                 async with asyncio.timeout(RECOVERY_SECONDS):
-                    self.history.record_final_read(str(partition), await reader.read_all())
+                    self.history.record_final_read(str(partition), await reader.read_all(end_offset=end_offset))
             except TimeoutError:
                 detail = f"{TOPIC}-{partition} cannot be read beyond {reader.position}: {self._state()}"
                 self._slow = Anomaly(LIVENESS, detail)

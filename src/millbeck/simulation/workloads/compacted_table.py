@@ -93,7 +93,7 @@ class TableReader(HistoryReader):
             self._table.scan(str(self._partition), began_ms, clock.wall_ms(), records)
             await asyncio.sleep(dice.random() * SCAN_PAUSE_SECONDS_MAX)
 
-    async def read_all(self) -> list[tuple[int, str]]:
+    async def read_all(self, *, end_offset: int = 0) -> list[tuple[int, str]]:
         self.position = 0
         everything: list[tuple[int, str]] = []
         while True:
@@ -103,11 +103,14 @@ class TableReader(HistoryReader):
                     before = self.position
                     everything += await self.poll(client, max_wait_ms=0)
                     if self.position == before:
-                        return everything
+                        break
+                if self.position >= end_offset:
+                    return everything
             except Trouble:
-                await asyncio.sleep(RETRY_SECONDS)
+                pass
             finally:
                 client.close()
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def poll(self, client: WireClient, *, max_wait_ms: int) -> list[tuple[int, str]]:
         wanted = FetchPartition(self._partition, fetch_offset=self.position, partition_max_bytes=FETCH_BYTES)

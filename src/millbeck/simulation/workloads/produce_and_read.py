@@ -211,8 +211,11 @@ class HistoryReader:
             finally:
                 client.close()
 
-    async def read_all(self) -> list[tuple[int, str]]:
-        """Read the partition from the start, for the final check."""
+    async def read_all(self, *, end_offset: int = 0) -> list[tuple[int, str]]:
+        """Read the partition from the start, for the final check.
+
+        All below ``end_offset`` is known to be committed; the high watermark of a new leader may be lower for a moment.
+        """
         self.position = 0
         everything: list[tuple[int, str]] = []
         while True:
@@ -220,11 +223,13 @@ class HistoryReader:
             try:
                 while records := await self.poll(client, max_wait_ms=0):
                     everything += records
-                return everything
+                if self.position >= end_offset:
+                    return everything
             except Trouble:
-                await asyncio.sleep(RETRY_SECONDS)
+                pass
             finally:
                 client.close()
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def poll(self, client: WireClient, *, max_wait_ms: int) -> list[tuple[int, str]]:
         wanted = FetchPartition(self._partition, fetch_offset=self.position, partition_max_bytes=FETCH_BYTES)
