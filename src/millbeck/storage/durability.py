@@ -123,10 +123,13 @@ class FlushState:
         return read_file(files, self.snapshot_path(log, offset), producer_snapshot.SIZE_BYTES_MAX)
 
     def forget_snapshots(self, log: LogState, keep: Callable[[int], bool]) -> list[str]:
-        """Forget snapshots; returns the paths of those that may have a file."""
+        """Forget snapshots; returns the paths of their files, some of which may not exist."""
         gone = [offset for offset in self.snapshot_offsets if not keep(offset)]
         self.snapshot_offsets = [offset for offset in self.snapshot_offsets if keep(offset)]
-        return [self.snapshot_path(log, offset) for offset in gone if self._unsaved_snapshots.pop(offset, None) is None]
+        for offset in gone:
+            # A running flush may have created the file of an unsaved one already.
+            self._unsaved_snapshots.pop(offset, None)
+        return [self.snapshot_path(log, offset) for offset in gone]
 
     def make_snapshot(self, log: LogState, offset: int) -> None:
         """Ensure a producer snapshot at a segment's base offset, saved by the next flush. Raises `CorruptSegment`."""
@@ -190,10 +193,13 @@ class FlushState:
         job.cut_version = self._cut_version
         handle = log.active.handle
         try:
-            job.syncs.append(handle.lease())
+            file = handle.lease()
         except OSError as error:
             logger.warning("flush of %s is deferred: %s", log.topic_partition, error)
             return None
+        # A flush that ran during the truncation may have set the file to the size that it had as a sealed segment.
+        job.trims.append((file, log.active.size))
+        job.syncs.append(file)
         job.releases.append(handle.release)
         job.directories.append(log.directory)
         self._is_running = True

@@ -191,6 +191,9 @@ class Log(LogState):
         """Write everything staged; on failure roll all of it back and raise `KafkaStorageError`."""
         staged = self._staged
         if not staged:
+            if self._is_closing:
+                # What was staged before was discarded, and its appends must not be acknowledged.
+                raise self.offline_error()
             return
         if self.offline_reason is not None:
             self.discard_staged()

@@ -139,7 +139,7 @@ def detach(log: LogState, offset: int) -> bool:
 
 
 def rename_detached(log: LogState) -> list[FileDeletion]:
-    """Rename the files of detached segments, and remove the snapshots before the log's first segment."""
+    """Rename the files of detached segments, and of the snapshots before the log's first segment."""
     gone, log.detached = log.detached, []
     if not gone or log.offline_reason is not None:
         # A deleted log's files are removed with it, and their paths may belong to another log.
@@ -157,12 +157,22 @@ def _newest_ms(log: LogState, segment: Segment) -> int:
 
 def remove_segment(log: LogState, segment: Segment) -> FileDeletion:
     """Rename a segment's files to ``.deleted``."""
-    files = log.environment.files
     log.environment.index_cache.forget(segment)
     segment.handle.retire()
+    return _set_aside(log, [segment.path(suffix) for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES)])
+
+
+def remove_snapshots(log: LogState, keep: Callable[[int], bool]) -> list[FileDeletion]:
+    """Rename producer snapshots to ``.deleted``, except those at offsets for which ``keep`` is true."""
+    paths = log.durability.forget_snapshots(log, keep)
+    return [_set_aside(log, paths)] if paths else []
+
+
+def _set_aside(log: LogState, paths: list[str]) -> FileDeletion:
+    """Rename files to ``.deleted``: when they are deleted, their names may belong to new ones."""
+    files = log.environment.files
     renamed = []
-    for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
-        path = segment.path(suffix)
+    for path in paths:
         try:
             files.rename(path, path + DELETED_SUFFIX)
         except FileNotFoundError:
@@ -170,8 +180,3 @@ def remove_segment(log: LogState, segment: Segment) -> FileDeletion:
         renamed.append(path + DELETED_SUFFIX)
     log.durability.note_directory_changed()
     return FileDeletion(files, renamed, log.config.file_delete_delay_ms)
-
-
-def remove_snapshots(log: LogState, keep: Callable[[int], bool]) -> list[FileDeletion]:
-    paths = log.durability.forget_snapshots(log, keep)
-    return [FileDeletion(log.environment.files, paths, log.config.file_delete_delay_ms)] if paths else []

@@ -115,6 +115,15 @@ def test_nothing_is_settled_or_readable_before_the_end_of_the_turn() -> None:
     assert world.scheduled == []
 
 
+def test_what_is_staged_when_the_log_closes_is_not_acknowledged() -> None:
+    world = World()
+    world.append("a")
+    world.partition.log.closing_job()
+    world.end_turn()
+    assert world.answers == [("a", "KafkaStorageError")]
+    assert world.partition.log.end_offset == 0
+
+
 def test_appends_of_a_turn_are_one_write_and_are_settled_in_order() -> None:
     world = World()
     for label, wants_all in (("a", True), ("b", False), ("c", True), ("d", False)):

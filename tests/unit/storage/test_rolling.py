@@ -147,6 +147,20 @@ def test_preallocated_space_is_reserved_and_given_back(world: Any) -> None:
     assert log.end_offset == 4
 
 
+def test_a_flush_that_ran_during_a_truncation_does_not_make_the_file_longer(world: Any) -> None:
+    world.configure(preallocate="true", internal_segment_bytes="1000")
+    world.append_many(3)
+    world.log.roll(0)
+    job = world.log.flush_job()
+    world.log.cut_to(1)
+    world.log.finish_flush(job, job.run())
+    world.log.flush()
+    assert world.files.size(f"{world.path}/00000000000000000000.log") == world.log.size_bytes == len(world.batch())
+    world.append()
+    assert world.stored() == [0, 1]
+    assert world.kill_and_reopen().end_offset == 2
+
+
 def test_recovery_cuts_the_zeros_of_a_preallocated_segment(world: Any) -> None:
     world.configure(preallocate="true", internal_segment_bytes="1000")
     world.append_many(3)

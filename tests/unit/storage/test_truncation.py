@@ -98,6 +98,29 @@ def test_a_reader_of_the_cut_segment_keeps_its_file(world: Any) -> None:
     assert len(world.content(found)) == len(world.batch(2, producer_id=1))
 
 
+def test_a_snapshot_of_the_same_name_is_not_deleted_with_the_old_one(world: Any) -> None:
+    filled(world)
+    world.log.flush()
+    removals = truncate_to(world.log, 10)
+    assert "00000000000000000012.snapshot.deleted" in world.names()
+    world.append(world.batch(2, producer_id=1, sequence=10), leader_epoch=9)
+    world.log.roll(0)
+    world.log.flush()
+    world.run_all(removals)
+    assert world.names(".snapshot")[-1] == "00000000000000000012.snapshot"
+    assert world.names(".deleted") == []
+
+
+def test_a_snapshot_that_a_running_flush_wrote_is_removed_too(world: Any) -> None:
+    filled(world)
+    job = world.log.flush_job()
+    removals = world.log.cut_to(2)
+    world.log.finish_flush(job, job.run())
+    world.log.flush()
+    world.run_all(removals)
+    assert world.names(".snapshot") == []
+
+
 def test_a_flush_that_was_running_counts_for_nothing(world: Any) -> None:
     filled(world)
     job = world.log.flush_job()

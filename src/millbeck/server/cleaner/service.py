@@ -231,11 +231,14 @@ class Cleaner:
             )
         return checkpoint
 
-    async def _choose(self) -> tuple[Partition, LogToClean] | None:
-        """The dirtiest log that exceeds ``min.cleanable.dirty.ratio`` or whose ``max.compaction.lag.ms`` has passed."""
+    async def _choose(self) -> Partition | None:
+        """The dirtiest log that exceeds ``min.cleanable.dirty.ratio`` or whose ``max.compaction.lag.ms`` has passed.
+
+        Its survey may be out of date when this returns: the log may have been truncated since.
+        """
         turns = TimeSlices(self._broker.environment.clock)
         seen: list[LogToClean] = []
-        best: tuple[Partition, LogToClean] | None = None
+        best: tuple[Partition, float] | None = None
         ratios: dict[TopicPartition, float] = {}
         for partition in self._broker.topics.all_partitions():
             await turns.yield_to_loop()
@@ -244,26 +247,29 @@ class Cleaner:
                 if name in self.dirty_ratios:
                     ratios[name] = self.dirty_ratios[name]
                 continue
-            try:
-                surveyed = self.survey(partition)
-            except (OSError, ApiError) as error:
-                self._mark_uncleanable(name, str(error), is_offline=partition.log.is_offline)
-                continue
-            except Exception as error:
-                self._mark_uncleanable(name, repr(error), is_offline=partition.log.is_offline)
-                self._broker.isolation.failed(("survey", name), error)
-                continue
+            surveyed = self._try_survey(partition)
             if surveyed is None:
                 continue
             seen.append(surveyed)
             ratios[name] = surveyed.dirty_ratio
             if self._is_copied(partition) or self._is_backing_off(name):
                 continue
-            if surveyed.is_worthwhile and (best is None or surveyed.dirty_ratio > best[1].dirty_ratio):
-                best = (partition, surveyed)
+            if surveyed.is_worthwhile and (best is None or surveyed.dirty_ratio > best[1]):
+                best = (partition, surveyed.dirty_ratio)
         self.dirty_ratios = ratios
         self.statistics.looked(seen, self._broker.now_ms())
-        return best
+        return None if best is None else best[0]
+
+    def _try_survey(self, partition: Partition) -> LogToClean | None:
+        """As `survey`; a log whose survey fails is marked uncleanable."""
+        try:
+            return self.survey(partition)
+        except (OSError, ApiError) as error:
+            self._mark_uncleanable(partition.name, str(error), is_offline=partition.log.is_offline)
+        except Exception as error:
+            self._mark_uncleanable(partition.name, repr(error), is_offline=partition.log.is_offline)
+            self._broker.isolation.failed(("survey", partition.name), error)
+        return None
 
     def _is_copied(self, partition: Partition) -> bool:
         return self._broker.replication.moves.of(partition) is not None
@@ -276,9 +282,11 @@ class Cleaner:
             is_working = False
             try:
                 chosen = await self._choose()
-                # While this task yielded, another thread may have taken the log, or its state may have changed.
-                if chosen is not None and self._may_clean(chosen[0]):
-                    is_working = await self._clean(number, *chosen)
+                # While this task yielded, another thread may have taken the log, or it may have been truncated.
+                if chosen is not None and self._may_clean(chosen):
+                    surveyed = self._try_survey(chosen)
+                    if surveyed is not None and surveyed.is_worthwhile:
+                        is_working = await self._clean(number, chosen, surveyed)
                 self._failing.discard(number)
             except Exception as error:
                 self._failing.add(number)

@@ -154,14 +154,14 @@ class QuorumDriver:
         self._voters = voters
         self._spawn = spawn
         self._on_fatal = on_fatal
-        flush_lock = asyncio.Lock()
+        self._flush_lock = asyncio.Lock()
         self.deciding = asyncio.Lock()
         """A lock held from a decision's first step until its last record is appended."""
         self.snapshots = MetadataSnapshots(
             environment,
             log,
             snapshot_options or SnapshotOptions(),
-            flush_lock=flush_lock,
+            flush_lock=self._flush_lock,
             spawn=spawn,
             on_log_failed=lambda error: self._fail(f"the metadata log cannot be flushed: {error}", error),
             voters_at=self._voters_at,
@@ -179,7 +179,7 @@ class QuorumDriver:
             log,
             self.commits.replay,
             self.snapshots,
-            flush_lock=flush_lock,
+            flush_lock=self._flush_lock,
             spawn=spawn,
             deliver=self._deliver,
             on_failed=self._commit_failed,
@@ -357,14 +357,23 @@ class QuorumDriver:
         return isinstance(role, Following) and 0 <= role.known_high_watermark <= self.commits.position
 
     async def stop(self) -> None:
-        """Accept no more decisions, wait until the earlier ones are committed, and resign. Raises
-        `MetadataLogFailed`."""
-        was_active = self.is_active
+        """Accept no more decisions, wait until the earlier ones are committed, and resign. Nothing flushes or cuts the
+        metadata log any more when this returns, so that it can be closed cleanly. Raises `MetadataLogFailed`."""
+        was_active, was_stopped = self.is_active, self._is_stopped
         self._is_stopped = True
         self.snapshots.stop()
         machine = self.machine
         if machine is None:
             return
+        try:
+            await self._resign(machine, was_active=was_active)
+        finally:
+            self._log_writer.stop()
+            if not was_stopped:
+                # The lock is kept: a flush, a truncation or a cleanup that is running ends first, and none follows.
+                await self._flush_lock.acquire()
+
+    async def _resign(self, machine: QuorumMachine, *, was_active: bool) -> None:
         if self.failure is not None:
             raise self.failure
         try:

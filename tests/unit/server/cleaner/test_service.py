@@ -224,6 +224,28 @@ def test_a_thread_that_fails_every_round_counts_as_dead_until_it_does_not(monkey
     run_scenario(scenario, **OFTEN)
 
 
+def test_a_log_that_was_truncated_since_it_was_chosen_is_surveyed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        cleaner = cleaner_of(harness)
+        choose, chosen = cleaner._choose, []
+
+        async def choose_late() -> Any:
+            found = await choose()
+            if found is not None and not chosen:
+                chosen.append(found)
+                partition_of(harness).log.cut_to(1)
+            return found
+
+        monkeypatch.setattr(cleaner, "_choose", choose_late)
+        await create(client, **SMALL)
+        await fill(client)
+        await until(lambda: chosen)
+        await asyncio.sleep(1)
+        assert (cleaner.uncleanable, cleaner.statistics.run_count) == ({}, 0)
+
+    run_scenario(scenario, **OFTEN)
+
+
 def test_both_policies_hold_together() -> None:
     async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         await create(client, internal_segment_bytes="400", cleanup_policy="compact,delete", retention_ms="20000")
@@ -826,7 +848,7 @@ def test_a_replica_that_is_mended_is_dirty_from_where_it_was_cut() -> None:
 def test_a_node_starts_without_what_compaction_takes() -> None:
     program = (
         "import sys, millbeck.server.node; "
-        "print([name for name in sys.modules if 'compaction' in name or name.endswith('storage.swap')])"
+        "print([name for name in sys.modules if 'storage.compaction' in name or name.endswith('storage.swap')])"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -449,6 +450,31 @@ def test_after_stopping_there_is_no_controller(metadata_node: Any) -> None:
         with pytest.raises(NotController):
             await driver.submit(create("b"))
         assert driver.log.flushed_offset == driver.log.end_offset
+
+    asyncio.run(scenario())
+
+
+class SlowThreads:
+    def run(self, job: Callable[..., Any], *arguments: Any) -> Awaitable[Any]:
+        async def later() -> Any:
+            await asyncio.sleep(0.1)
+            return job(*arguments)
+
+        return later()
+
+
+def test_a_stop_waits_for_the_flush_that_is_running(metadata_node: Any) -> None:
+    async def scenario() -> None:
+        driver = await metadata_node.started()
+        batch = data_batch([_topic("a")], base_offset=driver.log.end_offset, epoch=driver.epoch, timestamp_ms=1)
+        driver._log_writer.environment = replace(driver.environment, threads=SlowThreads())
+        driver._log_writer.write(batch, driver.epoch, 1)
+        # A follower does not wait until its last records are committed.
+        driver._active_epoch = -1
+        await driver.stop()
+        assert driver.log.flushed_offset == driver.log.end_offset
+        assert not driver.log.durability.is_running
+        assert metadata_node.logs.close()
 
     asyncio.run(scenario())
 
