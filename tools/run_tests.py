@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -87,12 +87,23 @@ def run(part: Part, results: Path) -> Outcome:
     results.unlink(missing_ok=True)
     began_s = time.monotonic()
     extra = [f"--junit-xml={results}"] if part.is_tests else []
-    settings = {**os.environ, **dict(part.settings)}
     try:
-        code = subprocess.run([sys.executable, *part.arguments, *extra], cwd=ROOT, env=settings).returncode
+        code = subprocess.run(
+            [sys.executable, *part.arguments, *extra], cwd=ROOT, env=environment(part, os.environ)
+        ).returncode
     except KeyboardInterrupt:
         code = 130
     return Outcome(part, code, time.monotonic() - began_s, counts_of(results))
+
+
+def environment(part: Part, inherited: Mapping[str, str]) -> dict[str, str]:
+    """The environment variables of a part. Where Python writes no bytecode beside its sources, as in many containers,
+    it goes to ``build``: the tests start hundreds of processes, and each would compile all that it imports.
+    """
+    settings = {**inherited, **dict(part.settings)}
+    if settings.pop("PYTHONDONTWRITEBYTECODE", ""):
+        settings.setdefault("PYTHONPYCACHEPREFIX", str(BUILD / "bytecode"))
+    return settings
 
 
 def counts_of(results: Path) -> str:

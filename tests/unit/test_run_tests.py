@@ -22,6 +22,13 @@ def test_a_part_passes_on_its_exit_code_and_settings(tmp_path: Path) -> None:
     assert (outcome.code, outcome.counts) == (3, "")
 
 
+def test_bytecode_is_kept_where_python_would_write_none() -> None:
+    part = run_tests.Part("a part", (), (("CODE", "3"),))
+    assert run_tests.environment(part, {"HOME": "/h"}) == {"HOME": "/h", "CODE": "3"}
+    kept = str(run_tests.BUILD / "bytecode")
+    assert run_tests.environment(part, {"PYTHONDONTWRITEBYTECODE": "1"}) == {"CODE": "3", "PYTHONPYCACHEPREFIX": kept}
+
+
 def test_counts_come_from_pytests_report(tmp_path: Path) -> None:
     report = tmp_path / "results.xml"
     report.write_text('<testsuites><testsuite tests="12" failures="1" errors="1" skipped="3"/></testsuites>')
