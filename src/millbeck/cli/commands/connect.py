@@ -120,15 +120,18 @@ def plugins(name: str | None, output: str) -> None:
       millbeck connect plugins 'Cast$Value'
       millbeck connect plugins FileStreamSink -o json
     """
-    from millbeck.pipeline.connect.connectors.declared import CONNECTORS, connectors_by_name
+    from millbeck.pipeline.connect.connectors.declared import CONNECTORS, found_connector, installed_connectors
     from millbeck.pipeline.connect.plugins import BUILT_IN, other_kind
 
     if name is None:
-        rows = [{"class": each.name, "type": each.kind.value, "summary": each.doc} for each in CONNECTORS]
+        rows = [
+            {"class": each.name, "type": each.kind.value, "summary": each.doc}
+            for each in (*CONNECTORS, *installed_connectors())
+        ]
         rows += [{"class": each.name, "type": each.kinds[0].value, "summary": each.doc} for each in BUILT_IN]
         show_rows(rows, output, columns=("type", "class", "summary"))
         return
-    found = connectors_by_name().get(name) or other_kind(name)
+    found = found_connector(name) or other_kind(name)
     if found is None:
         from millbeck.cli.suggestions import did_you_mean
 

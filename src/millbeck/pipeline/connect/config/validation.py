@@ -128,6 +128,7 @@ def validated(settings: Settings, defaults: Mapping[str, str] = DEFAULT_CONVERTE
         found.groups.append(group)
     _add(found, ConfigDef(*chains), settings)
     _add(found, connector.config_def, settings)
+    _check_together(found, connector, settings)
     _check_classes(found, settings)
     _check_chains(found, settings)
     if connector.kind is ConnectorKind.SINK:
@@ -151,6 +152,19 @@ def has_variables(settings: Settings, prefix: str) -> bool:
 def _add(found: Validation, declared: ConfigDef, settings: Settings) -> None:
     values = declared.validate(settings)
     found.entries.extend(Entry(key, value) for key, value in zip(declared, values, strict=True))
+
+
+def _check_together(found: Validation, connector: ConnectorClass, settings: Settings) -> None:
+    """Check what only all settings of the class together tell, if each of them is valid and known."""
+    own = {key.name for key in connector.config_def}
+    if any(
+        entry.value.errors or has_variable(settings.get(entry.value.name) or "")
+        for entry in found.entries
+        if entry.value.name in own
+    ):
+        return
+    for setting, problem in connector.problems(connector.config_def.parse(settings)):
+        found.entry(setting).value.errors.append(problem)
 
 
 def _base(connector: ConnectorClass, settings: Settings, defaults: Mapping[str, str]) -> ConfigDef:

@@ -1,17 +1,30 @@
-"""The connectors that configurations can name, with their settings."""
+"""The connectors that configurations can name, with their settings.
+
+A connector is known by its Java name, or the last part of it with or without ``Connector``; a class of another package
+by its entry point in ``millbeck.connectors``. The classes themselves are imported when a connector of them is made:
+`implementation_of`. A configuration comes from the network: it never names a module to import.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import Enum
-from typing import Final
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from millbeck import __version__
 from millbeck.pipeline.connect.config.checks import non_empty_text
 from millbeck.pipeline.connect.config.definitions import INT, STRING, ConfigDef, ConfigKey, Importance
 from millbeck.pipeline.connect.errors import ConfigError
+
+if TYPE_CHECKING:
+    from millbeck.pipeline.connect.connectors.interface import Connector
+
+ENTRY_POINTS: Final = "millbeck.connectors"
+_PACKAGE: Final = "millbeck.pipeline.connect.connectors"
 
 
 class ConnectorKind(Enum):
@@ -21,9 +34,33 @@ class ConnectorKind(Enum):
     SINK = "sink"
 
 
+class Delivery(Enum):
+    """How often a record reaches its target when shares are repeated after failures."""
+
+    DETERMINISTIC = "exactly once: a repetition writes the same objects"
+    IN_TARGET = "exactly once: positions in the target's own transaction"
+    UPSERT = "exactly once for keys: a repetition sets the same rows"
+    AT_LEAST_ONCE = "at least once"
+
+
+class SettingProblem(NamedTuple):
+    """What is wrong with a setting, and how to mend it."""
+
+    setting: str
+    problem: str
+
+
+def _no_problems(values: Mapping[str, Any]) -> Iterable[SettingProblem]:
+    return ()
+
+
+def _any_offset(partition: Mapping[str, Any], offset: Mapping[str, Any] | None) -> str | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorClass:
-    """A connector class. ``is_exactly_once``: a source that stores its offsets together with its records."""
+    """A connector class as configurations name it."""
 
     name: str
     kind: ConnectorKind
@@ -31,7 +68,19 @@ class ConnectorClass:
     doc: str
     version: str = __version__
     is_exactly_once: bool = True
+    """A source that stores its offsets together with its records: all of them do, unless they have no offsets."""
     has_own_transactions: bool = False
+    """A source that can keep the other system's transactions whole (``transaction.boundary=connector``)."""
+    delivery: Delivery = Delivery.AT_LEAST_ONCE
+    """Of a sink, for docs and answers; with its settings it may differ: `SinkConnector.delivery`."""
+    implementation: str = ""
+    """``package.module:Class``, derived from `SourceConnector` or `SinkConnector`; empty if there is none yet."""
+    problems: Callable[[Mapping[str, Any]], Iterable[SettingProblem]] = _no_problems
+    """What is wrong with parsed values together, without a look at the other system."""
+    offset_problem: Callable[[Mapping[str, Any], Mapping[str, Any] | None], str | None] = _any_offset
+    """What is wrong with a partition and an offset that an administrator sets for a source; None resets the offset."""
+    extra: str = ""
+    """The extra of this package that installs what the implementation imports."""
 
     @property
     def short_names(self) -> tuple[str, ...]:
@@ -39,10 +88,27 @@ class ConnectorClass:
         return (simple, simple.removesuffix("Connector"))
 
 
+def _file_offset_problem(partition: Mapping[str, Any], offset: Mapping[str, Any] | None) -> str | None:
+    if offset is None:
+        return None
+    if "filename" not in partition:
+        return "Partition objects should contain the key 'filename'"
+    if "position" not in offset:
+        return "Offset objects should either be null or contain the key 'position'"
+    position = offset["position"]
+    if not isinstance(position, int) or isinstance(position, bool):
+        return "The value for the 'position' key in the offset is expected to be a Long value"
+    if position < 0:
+        return "The value for the 'position' key in the offset should be a non-negative value"
+    return None
+
+
 FILE_SOURCE: Final = ConnectorClass(
     name="org.apache.kafka.connect.file.FileStreamSourceConnector",
     kind=ConnectorKind.SOURCE,
     doc="The lines of a file, each a record.",
+    implementation=f"{_PACKAGE}.files.source:FileSource",
+    offset_problem=_file_offset_problem,
     config_def=ConfigDef(
         ConfigKey(name="file", kind=STRING, default=None, importance=Importance.HIGH, doc="The file to read."),
         ConfigKey(
@@ -66,6 +132,8 @@ FILE_SINK: Final = ConnectorClass(
     name="org.apache.kafka.connect.file.FileStreamSinkConnector",
     kind=ConnectorKind.SINK,
     doc="A file with a line for each record.",
+    delivery=Delivery.IN_TARGET,
+    implementation=f"{_PACKAGE}.files.sink:FileSink",
     config_def=ConfigDef(
         ConfigKey(name="file", kind=STRING, default=None, importance=Importance.HIGH, doc="The file to write."),
     ),
@@ -74,20 +142,71 @@ FILE_SINK: Final = ConnectorClass(
 CONNECTORS: Final = (FILE_SINK, FILE_SOURCE)
 
 
+@lru_cache
 def connectors_by_name() -> Mapping[str, ConnectorClass]:
+    """The built-in connectors by all of their names."""
     return {name: known for known in CONNECTORS for name in (known.name, *known.short_names)}
+
+
+def found_connector(name: str) -> ConnectorClass | None:
+    """The connector class of this name, built in or of another package; raises `ConfigError` for one that cannot be
+    loaded."""
+    return connectors_by_name().get(name) or _installed(name)
+
+
+def installed_connectors() -> list[ConnectorClass]:
+    """The connectors of other packages; those that cannot be loaded are left out."""
+    from importlib.metadata import entry_points
+
+    found: list[ConnectorClass] = []
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            known = _installed(entry.name)
+        except ConfigError:
+            continue
+        if known is not None:
+            found.append(known)
+    return found
 
 
 def connector_of(name: str) -> ConnectorClass:
     """The connector class of this name. Raises `ConfigError` with the most similar name and all known names."""
-    known = connectors_by_name()
-    found = known.get(name)
+    found = found_connector(name)
     if found is not None:
         return found
-    near = get_close_matches(name.rpartition(".")[2], [each for each in known if "." not in each], n=1, cutoff=0.5)
+    known = [*CONNECTORS, *installed_connectors()]
+    short = [each for connector in known for each in connector.short_names]
+    near = get_close_matches(name.rpartition(".")[2], short, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}? " if near else ""
-    listed = ", ".join(each.name for each in CONNECTORS)
+    listed = ", ".join(each.name for each in known)
     raise ConfigError(
         f"Failed to find any class that implements Connector and which name matches {name[:200]}, {hint}"
         f"available connectors are: {listed}"
     )
+
+
+def implementation_of(known: ConnectorClass) -> type[Connector]:
+    """The class itself, imported. Raises `ConfigError` if what it needs is not installed."""
+    module, _, attribute = known.implementation.partition(":")
+    try:
+        found: type[Connector] = getattr(import_module(module), attribute)
+    except ImportError as error:
+        install = f": pip install 'millbeck[{known.extra}]'" if known.extra else ""
+        raise ConfigError(f"{known.name} cannot be loaded ({error}){install}") from error
+    return found
+
+
+@lru_cache(maxsize=256)
+def _installed(name: str) -> ConnectorClass | None:
+    """A class of another package, known by the name of its entry point, or by the name that it declares."""
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group=ENTRY_POINTS):
+        if name not in (entry.name, entry.name.removesuffix("Connector"), entry.value.replace(":", ".")):
+            continue
+        try:
+            made = entry.load()
+            return replace(made.declared, implementation=entry.value)
+        except Exception as error:
+            raise ConfigError(f"connector.class: the entry point {entry.name} cannot be loaded: {error}") from error
+    return None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Self
 
+from millbeck.kernel.ids import TopicPartition
 from millbeck.pipeline.connect.model.schema import Schema
 
 
@@ -48,6 +49,8 @@ class SinkRecord(ConnectRecord):
     """A record of the log at ``offset``, for a sink connector."""
 
     offset: int = 0
+    origin: TopicPartition | None = None
+    """The partition that it was read from, whatever transforms make of ``topic`` and ``partition``."""
 
 
 class Side(Enum):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from millbeck.pipeline.connect.config.validation import DEFAULT_CONVERTERS, Validation, validated
-from millbeck.pipeline.connect.connectors.declared import connectors_by_name
+from millbeck.pipeline.connect.connectors.declared import found_connector
 from millbeck.pipeline.connect.errors import ConfigError
 from millbeck.pipeline.connect.rest.answers import Decision, RestError, bad_request, not_found
 from millbeck.pipeline.connect.state import configs as config_records
@@ -232,7 +232,7 @@ def _initial_state(given: Any) -> TargetState | None:
 
 
 def _type(settings: Mapping[str, str]) -> str:
-    known = connectors_by_name().get(settings.get("connector.class", ""))
+    known = found_connector(settings.get("connector.class", ""))
     return "unknown" if known is None else known.kind.value
 
 

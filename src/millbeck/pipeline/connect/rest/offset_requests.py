@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from millbeck.pipeline.connect.connectors.declared import FILE_SOURCE, ConnectorKind, connectors_by_name
+from millbeck.pipeline.connect.connectors.declared import ConnectorKind, connector_of, found_connector
 from millbeck.pipeline.connect.rest.answers import Decision, GroupOffset, RestError, bad_request, not_found
 from millbeck.pipeline.connect.rest.herder import Cluster
 from millbeck.pipeline.connect.state.configs import TargetState
@@ -34,7 +34,7 @@ class OffsetRequests:
         settings = self._cluster.configs.connectors.get(name)
         if settings is None:
             raise not_found(f"Connector {name} not found")
-        known = connectors_by_name().get(settings.get("connector.class", ""))
+        known = found_connector(settings.get("connector.class", ""))
         if known is None:
             raise RestError(500, f"The class of connector {name} is not known here: {settings.get('connector.class')}")
         return known.kind
@@ -98,11 +98,11 @@ class OffsetRequests:
             )
 
     def _check_source(self, name: str, changes: Changes) -> None:
-        known = connectors_by_name()[self._cluster.configs.connectors[name]["connector.class"]]
-        check = _SOURCE_CHECKS.get(known.name)
-        if check is not None:
-            for partition, offset in changes:
-                check(partition, offset)
+        known = connector_of(self._cluster.configs.connectors[name]["connector.class"])
+        for partition, offset in changes:
+            problem = known.offset_problem(partition, offset)
+            if problem is not None:
+                raise bad_request(problem)
 
 
 def _change(found: Any) -> tuple[dict[str, Any], dict[str, Any] | None]:
@@ -147,22 +147,3 @@ def _whole(found: Any, largest: int) -> int | None:
     if isinstance(found, bool) or not text.isascii() or not text.isdecimal() or len(text) > 19:
         return None
     return int(text) if int(text) <= largest else None
-
-
-def _check_file_offset(partition: dict[str, Any], offset: dict[str, Any] | None) -> None:
-    if offset is None:
-        return
-    if "filename" not in partition:
-        raise bad_request("Partition objects should contain the key 'filename'")
-    if "position" not in offset:
-        raise bad_request("Offset objects should either be null or contain the key 'position'")
-    position = offset["position"]
-    if not isinstance(position, int) or isinstance(position, bool):
-        raise bad_request("The value for the 'position' key in the offset is expected to be a Long value")
-    if position < 0:
-        raise bad_request("The value for the 'position' key in the offset should be a non-negative value")
-
-
-_SOURCE_CHECKS: Final[Mapping[str, Callable[[dict[str, Any], dict[str, Any] | None], None]]] = {
-    FILE_SOURCE.name: _check_file_offset
-}

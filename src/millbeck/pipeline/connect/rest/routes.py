@@ -15,7 +15,13 @@ from urllib.parse import unquote
 from millbeck import __version__
 from millbeck.pipeline.connect.config.connector_options import SINK_OPTIONS, SOURCE_OPTIONS, common_options
 from millbeck.pipeline.connect.config.validation import CONVERTERS, validated
-from millbeck.pipeline.connect.connectors.declared import CONNECTORS, ConnectorKind, connector_of, connectors_by_name
+from millbeck.pipeline.connect.connectors.declared import (
+    CONNECTORS,
+    ConnectorKind,
+    connector_of,
+    found_connector,
+    installed_connectors,
+)
 from millbeck.pipeline.connect.errors import ConfigError
 from millbeck.pipeline.connect.plugins import BUILT_IN, known_plugins
 from millbeck.pipeline.connect.rest.answers import Decision, GroupOffset, Request, RestError, bad_request, not_found
@@ -150,7 +156,7 @@ class Routes:
         return found
 
     def _plugin_settings(self, name: str) -> list[dict[str, Any]]:
-        connector = connectors_by_name().get(name)
+        connector = found_connector(name)
         if connector is not None:
             versions: dict[str, str | None] = {"connector.class": connector.version}
             options = SINK_OPTIONS if connector.kind is ConnectorKind.SINK else SOURCE_OPTIONS
@@ -169,7 +175,7 @@ class Routes:
         settings = {setting: None if text is None else str(text) for setting, text in body.items()}
         given = settings.get("connector.class")
         try:
-            if given is not None and connector_of(given) is not connectors_by_name().get(name):
+            if given is not None and connector_of(given) != found_connector(name):
                 raise bad_request(f"Included connector type {given} does not match request type {name}")
             return validated(settings, self._cluster.converters).description()
         except ConfigError as error:
@@ -186,7 +192,7 @@ def _plugins(request: Request) -> list[dict[str, str]]:
     """Connectors; with ``connectorsOnly=false`` all classes, each for all that it can be."""
     found = [
         {"class": each.name, "type": each.kind.value, "version": each.version}
-        for each in sorted(CONNECTORS, key=lambda each: (each.kind.value, each.name))
+        for each in sorted([*CONNECTORS, *installed_connectors()], key=lambda each: (each.kind.value, each.name))
     ]
     if request.query.get("connectorsOnly", ("true",))[-1].strip().lower() != "false":
         return found
