@@ -235,3 +235,36 @@ def test_a_host_knows_a_name_by_which_it_is_reached(machine: Machine) -> None:
         return client.events
 
     assert machine.run(scenario)[0] == "made"
+
+
+def test_connections_wait_while_accepting_is_paused(machine: Machine) -> None:
+    async def scenario(environment: Environment) -> object:
+        made: list[Any] = []
+        seen: list[int] = []
+
+        def make() -> Any:
+            made.append(Recorder())
+            if len(made) == 2:
+                listening.pause()  # before the next one is accepted
+            return made[-1]
+
+        listening = await environment.network.listen(make, host=machine.host, port=0)
+        clients = await asyncio.gather(
+            *(environment.network.connect(Recorder, host=machine.host, port=listening.port) for _ in range(5))
+        )
+        for transport, _ in clients:
+            transport.write(b"x")
+        for _ in range(2):
+            await asyncio.sleep(0.05)
+            seen.append(len(made))
+            listening.resume()
+        while len(made) < 5 or not all(server.received == b"x" for server in made):
+            await asyncio.sleep(0.001)
+        listening.pause()
+        listening.close()
+        listening.resume()
+        for transport, _ in clients:
+            transport.abort()
+        return seen
+
+    assert machine.run(scenario) == [2, 5]

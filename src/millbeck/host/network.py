@@ -15,6 +15,7 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from millbeck.host.acceptor import Acceptor
 from millbeck.host.socket_stream import SocketStream
 from millbeck.host.threads import HostThreads
 from millbeck.kernel.environment import SYSTEM_BUFFERS, BoundListener, ConnectionStream, SocketBuffers
@@ -31,7 +32,6 @@ With 300 new connections a second, an event loop that is late by a fifth of a se
 is enough for Kafka's acceptor thread. The kernel drops further connections, and the client retries after one second,
 then three.
 """
-ACCEPTED_PER_TURN_MAX = 50
 _PORT_ATTEMPTS_MAX = 16
 _FAMILY_MISSING = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT)
 
@@ -54,36 +54,35 @@ class HostNetwork:
         backlog: int = 1024,
         buffers: SocketBuffers = SYSTEM_BUFFERS,
     ) -> BoundListener:
-        loop = asyncio.get_running_loop()
-
         def make() -> asyncio.BaseProtocol:
             return make_protocol() if tls is None else self._over_tls(make_protocol, tls(), buffers)
 
         addresses = await _addresses(host)
         sockets = _bind_all(addresses, port, is_wildcard=not host)
-        servers: list[asyncio.AbstractServer] = []
         try:
             for bound in sockets:
                 _set_buffers(bound, buffers)
-                servers.append(
-                    await loop.create_server(
-                        make,
-                        sock=bound,
-                        backlog=min(backlog, ACCEPTED_PER_TURN_MAX),  # asyncio accepts as many per iteration
-                    )
-                )
                 bound.listen(max(backlog, ACCEPT_QUEUE_MIN))
         except BaseException:
             for bound in sockets:
                 bound.close()
             raise
         bound_port: int = sockets[0].getsockname()[1]
+        acceptors = [Acceptor(bound, make) for bound in sockets]
 
-        def close() -> None:
-            for server in servers:
-                server.close()
+        def for_each(method: Callable[[Acceptor], None]) -> Callable[[], None]:
+            def call() -> None:
+                for acceptor in acceptors:
+                    method(acceptor)
 
-        return BoundListener(port=bound_port, close=close)
+            return call
+
+        return BoundListener(
+            port=bound_port,
+            close=for_each(Acceptor.close),
+            pause=for_each(Acceptor.pause),
+            resume=for_each(Acceptor.resume),
+        )
 
     async def connect(
         self,

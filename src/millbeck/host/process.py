@@ -5,6 +5,7 @@ Linux has all of them under ``/proc``; elsewhere the missing ones are omitted.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import time
@@ -17,6 +18,14 @@ _PROC: Final = "/proc/self"
 def process_id() -> int:
     """The id of this process, which is different after a fork."""
     return os.getpid()
+
+
+def raise_open_files_limit() -> None:
+    """Raise the limit of open files to the maximum that this process may have, as the JVM does."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(OSError, ValueError):  # macOS has a lower limit of its own
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def process_numbers() -> dict[str, float]:

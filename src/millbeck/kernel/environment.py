@@ -307,6 +307,9 @@ class BoundListener:
 
     port: int
     close: Callable[[], None]
+    pause: Callable[[], None]
+    """Accept no connections until ``resume``; those that are made meanwhile wait."""
+    resume: Callable[[], None]
 
 
 class Network(Protocol):

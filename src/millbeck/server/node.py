@@ -52,6 +52,7 @@ from millbeck.server.network.inner_calls import LocalRequests
 from millbeck.server.network.listener import Listener
 from millbeck.server.network.listeners import ListenerGroup, Listeners
 from millbeck.server.network.node_tls import NodeTls
+from millbeck.server.network.open_files import OpenFiles
 from millbeck.server.network.peer_security import NodePeers
 from millbeck.server.network.request_metrics import RequestMetrics
 from millbeck.server.replicas.log_steps import sync_for_closing
@@ -145,6 +146,7 @@ class Node:
             authorizer.on_failure = partial(self.broker.seam_failed, setting)
         self.broker.tls = NodeTls(config, environment)
         self.broker.security = NodePeers(environment, config, self.broker.tls)
+        self._open_files = OpenFiles.shared_out(environment.files.open_files_limit(), config.open_files_max)
         self.listening = Listeners(
             config,
             self.broker.tls,
@@ -153,6 +155,7 @@ class Node:
             now=environment.clock.monotonic,
             checks_views=self.settings.checks_views,
             principals=partial(make_principal_builder, self.broker),
+            connections_possible=self._open_files.connections,
         )
         self.authentication_work: AuthenticationWork | None = None
         authorizer = self.broker.authorizer
@@ -252,8 +255,7 @@ class Node:
 
     def _open_directories(self) -> None:
         files = self.environment.files
-        # The other half is for connections, and for files that are opened for a single read or write.
-        cache = FileCache(files, max(1, min(self.config.open_files_max, files.open_files_limit() // 2)))
+        cache = FileCache(files, self._open_files.logs)
         index_cache = IndexCache()
         for path in dict.fromkeys([*self.config.directories, self.config.metadata_directory]):
             try:

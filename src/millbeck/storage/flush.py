@@ -9,16 +9,21 @@ Small files are written in place. A crash during the write leaves a torn one, wh
 rebuilt from the batches.
 
 Writing a small file may fail for lack of space: the job is then *deferred* and the next one tries again. A failed sync
-is different: the kernel may have dropped the pages, and a second sync would wrongly succeed. It is never retried.
+is different: the kernel may have dropped the pages, and a second sync would wrongly succeed. It is never retried. Where
+no descriptor is left for a directory, nothing has been synced yet: that defers the job.
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from millbeck.kernel.environment import File, Files, OpenMode
+
+NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 class FlushOutcome(Enum):
@@ -112,7 +117,8 @@ class FlushJob:
             for directory in self.directories:
                 self._files.sync_directory(directory)
         except OSError as error:
-            return FlushResult(outcome=FlushOutcome.FAILED if syncing else FlushOutcome.DEFERRED, error=error)
+            has_failed = syncing and error.errno not in NO_DESCRIPTOR
+            return FlushResult(outcome=FlushOutcome.FAILED if has_failed else FlushOutcome.DEFERRED, error=error)
         finally:
             for file, _ in self.small_files:
                 file.close()

@@ -41,3 +41,19 @@ def test_an_older_kernel_is_asked_for_the_list_of_open_files(monkeypatch: pytest
 def test_what_the_system_does_not_tell_is_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(process, "_PROC", str(tmp_path / "missing"))
     assert set(process_numbers()) == {"process_max_fds", "process_cpu_seconds_total"}
+
+
+def test_the_limit_of_open_files_is_raised_to_its_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = [(1024, 4096)]
+    monkeypatch.setattr(process.resource, "getrlimit", lambda which: limits[-1])
+    monkeypatch.setattr(process.resource, "setrlimit", lambda which, wanted: limits.append(wanted))
+    process.raise_open_files_limit()
+    process.raise_open_files_limit()
+    assert limits == [(1024, 4096), (4096, 4096)]
+
+    def refuse(which: int, wanted: object) -> None:
+        raise ValueError("not allowed")
+
+    limits.append((1024, 4096))
+    monkeypatch.setattr(process.resource, "setrlimit", refuse)
+    process.raise_open_files_limit()

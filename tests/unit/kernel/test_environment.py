@@ -20,7 +20,7 @@ def test_a_slice_is_small_and_calls_its_release() -> None:
 
 
 def test_values_do_not_change() -> None:
-    listening = BoundListener(port=9092, close=lambda: None)
+    listening = BoundListener(port=9092, close=lambda: None, pause=lambda: None, resume=lambda: None)
     with pytest.raises(FrozenInstanceError):
         listening.port = 1  # type: ignore[misc]
 

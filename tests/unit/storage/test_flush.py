@@ -86,3 +86,12 @@ def test_a_directory_that_cannot_be_synced_is_fatal() -> None:
     disk, job = prepared()
     disk.fail_next(DiskCall.SYNC, path_part="/data", count=4)
     assert job.run().outcome is FlushOutcome.FAILED
+
+
+def test_a_directory_for_which_there_is_no_descriptor_defers_the_job() -> None:
+    disk, job = prepared()
+    disk.fail_next(DiskCall.SYNC, path_part="/data", count=1, error=errno.EMFILE)
+    job.small_files.clear()
+    job.syncs.clear()
+    assert job.run().outcome is FlushOutcome.DEFERRED
+    assert job.run().outcome is FlushOutcome.DONE

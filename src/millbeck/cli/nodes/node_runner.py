@@ -18,7 +18,7 @@ from millbeck.host import real_environment
 from millbeck.host.log_lines import log_to
 from millbeck.host.loop import HostLoop
 from millbeck.host.memory import give_back_freed_memory, keep_freed_memory
-from millbeck.host.process import process_numbers
+from millbeck.host.process import process_numbers, raise_open_files_limit
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.server.broker_lifecycle import RegistrationFailed
@@ -62,6 +62,7 @@ def run_node(
     # Checked before anything is written, so that a node that cannot listen leaves no files.
     for address in (*config.client_addresses(), *config.controller_addresses()):
         check_address(address.host, address.port, advice)
+    raise_open_files_limit()
     try:
         with asyncio.Runner(loop_factory=HostLoop) as runner:
             runner.run(_run(config, prepare, started, begun, stopping))

@@ -50,6 +50,7 @@ _OTHERS_PER_LISTENER: Final[tuple[Option[Any], ...]] = (
     SocketOptions.allowed_networks,
     SocketOptions.connections_max_reauth_ms,
     SocketOptions.max_connections,
+    SocketOptions.max_connection_creation_rate,
     SecurityOptions.principal_builder_class,
 )
 _PER_LISTENER: Final = {

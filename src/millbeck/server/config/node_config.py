@@ -17,6 +17,7 @@ from millbeck.coordinator.protocol_config import ConsumerProtocolOptions, ShareP
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.java_names import full_name
 from millbeck.kernel.options import ConfigLayers, Option, OptionSet, Update
+from millbeck.kernel.units import INT_MAX
 from millbeck.metadata.features import FeatureRange, metadata_version_of, supported_features
 from millbeck.security.hosts import Networks
 from millbeck.security.standard_authorizer import parse_super_users
@@ -205,6 +206,16 @@ class NodeConfig:
         if text is None:
             return None
         return SocketOptions.resolve(ConfigLayers(static={SocketOptions.max_connections.name: text})).max_connections
+
+    def connection_rate_max(self, listener: str | None) -> int | None:
+        """The maximum of new connections per second of one listener, or of the broker; None if there is none."""
+        option = SocketOptions.max_connection_creation_rate
+        name = option.name if listener is None else listener_key(listener, option.name)
+        text = {**self.texts, **self._dynamic}.get(name)
+        if text is None:
+            return None
+        limit = SocketOptions.resolve(ConfigLayers(static={option.name: text})).max_connection_creation_rate
+        return None if limit == INT_MAX else limit
 
     def sasl(self, listener: str) -> ListenerSasl:
         """The SASL settings of one listener. Raises `InvalidConfig`."""

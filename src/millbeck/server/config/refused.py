@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.options import ConfigLayers, resolve_value
 from millbeck.kernel.tls import TLS_VERSIONS
-from millbeck.kernel.units import INT_MAX
 from millbeck.security.tls.cipher_suites import TLS_1_2
 from millbeck.server.config.broker_options import BROKER_OPTIONS, LISTENER_PREFIX
 from millbeck.server.config.removed import check_not_removed
@@ -34,10 +33,6 @@ _TIERED: Final = UnsupportedSetting(_is_unset, "tiered storage is not available 
 REFUSED: Final = {
     "client.quota.callback.class": UnsupportedSetting(
         _is_unset, "callbacks are not available in this release: remove it"
-    ),
-    "max.connection.creation.rate": UnsupportedSetting(
-        lambda value: value == INT_MAX,
-        "connection rate limits are not available in this release: use max.connections or max.connections.per.ip",
     ),
     "config.providers": UnsupportedSetting(
         _is_unset,

@@ -230,6 +230,12 @@ def _declare_node(node: Node) -> None:
         ["listener"],
         lambda: [((listener.address.name,), listener.connections_refused) for listener in node.listeners],
     )
+    node.registry.callback_counter(
+        "millbeck_connection_accept_throttle_seconds_total",
+        "Seconds in which new connections waited because of max.connection.creation.rate.",
+        ["listener"],
+        lambda: [((listener.address.name,), listener.throttled_ms / 1000) for listener in node.listeners],
+    )
     registry.callback_counter(
         "kafka_server_socket_server_metrics_incoming_byte_total",
         "Bytes received.",

@@ -104,6 +104,7 @@ class Connection:
         "_is_marked",
         "_is_paused",
         "_long_request_bytes",
+        "_memory",
         "_on_lost",
         "_output_left_bytes",
         "_output_stalled_at",
@@ -176,7 +177,9 @@ class Connection:
         self._frame_bytes_max = listener.frame_bytes_max
         self._reader = FrameReader(listener.shared_buffer, listener.frame_bytes_max, self._frame)
         self._authenticates_by = 0.0  # 0: authenticated, or nothing to do for it
+        self._memory = listener.memory
         if listener.authentication is not None:
+            self._memory = listener.memory_before_login
             self._requests = listener.authentication.begin(self)
             self._authenticates_by = self.now() + AUTHENTICATION_SECONDS_MAX
             self.expect_frames(SMALLEST_FRAME_BYTES)
@@ -196,6 +199,10 @@ class Connection:
         self.principal = principal
         self._requests = requests
         self._authenticates_by = 0.0
+        if self._memory is not self.listener.memory:
+            self._memory.changed(self, self._held_bytes, 0)
+            self._memory = self.listener.memory
+            self._held_bytes, self._waits_for_memory = 0, False  # counted again before it reads on
         self._frame_bytes_max = self.listener.frame_bytes_max
         self._reader.limit_frames(SMALLEST_FRAME_BYTES, self._frame_bytes_max)
 
@@ -369,7 +376,7 @@ class Connection:
         """Report the size of this connection's receive buffer to `RequestMemory`; returns whether the connection may
         continue reading."""
         before, self._held_bytes = self._held_bytes, self._reader.held_bytes
-        self._waits_for_memory = not self.listener.memory.changed(self, before, self._held_bytes)
+        self._waits_for_memory = not self._memory.changed(self, before, self._held_bytes)
         if self._waits_for_memory:
             return False
         if self._reader.frame_bytes > self._long_request_bytes and self._stream is not None:
@@ -397,7 +404,7 @@ class Connection:
                 release_slices(call.parts)
         self._calls.clear()
         self._reader.discard()
-        self.listener.memory.changed(self, self._held_bytes, 0)
+        self._memory.changed(self, self._held_bytes, 0)
         self._held_bytes = 0
         self.listener.replies.holds(self, 0)
         callbacks = self._on_lost or {}

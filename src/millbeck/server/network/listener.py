@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from millbeck.kernel.environment import SYSTEM_BUFFERS, BoundListener, Network, SocketBuffers
 from millbeck.kernel.event_batch import EventBatch
+from millbeck.kernel.units import INT_MAX
 from millbeck.security.hosts import Networks
 from millbeck.security.principal_builder import GuardedPrincipalBuilder
 from millbeck.server.config.addresses import ListenerAddress
@@ -17,13 +18,16 @@ from millbeck.server.network.connection import Connection, ListenerAuthenticatio
 from millbeck.server.network.connection_protocol import ConnectionProtocol
 from millbeck.server.network.receive import SharedBuffer
 from millbeck.server.network.request_memory import ReplyMemory, RequestMemory
-from millbeck.server.quotas.connections import ConnectionRates
+from millbeck.server.quotas.connections import AcceptRate, ConnectionRates
 from millbeck.wire.messages.metadata import ApiVersion
 
 if TYPE_CHECKING:
     from millbeck.server.network.tls import TlsEndpoint
 
 REFUSALS_LOGGED_EVERY_S: Final = 10.0
+FULL_PAUSE_MS: Final = 100
+"""The pause after a connection for which there was no descriptor left: each that is accepted has one until it is
+closed."""
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +48,11 @@ class ConnectionLimits:
     connections_max: int
     connections_max_per_ip: int
     overrides_per_ip: dict[str, int]
+    connections_possible: int = INT_MAX
+    """How many there can be without taking the descriptors that logs and connections of nodes need."""
     connections: int = 0
+    rate: AcceptRate | None = None
+    """Connections accepted by all listeners that clients use; None without a limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +68,8 @@ class ListenerContext:
     per_ip: dict[str, int] = field(default_factory=dict)
     """The number of connections by peer address."""
     memory: RequestMemory = field(default_factory=RequestMemory)
+    memory_before_login: RequestMemory = field(default_factory=RequestMemory)
+    """That of clients that have to log in, so that they keep nobody who has from sending requests."""
     replies: ReplyMemory = field(default_factory=ReplyMemory)
     backlog: int = 50
 
@@ -98,6 +108,11 @@ class Listener:
         self.connections_refused = 0
         self._refusals_unlogged = 0
         self._refusal_logged_at = -REFUSALS_LOGGED_EVERY_S
+        self.rate: AcceptRate | None = None
+        """Connections accepted by this listener; None without a limit of its own."""
+        self.throttled_ms = 0
+        """For how long this listener has accepted nobody because of `max.connection.creation.rate`."""
+        self._accepts_again: asyncio.TimerHandle | None = None
         self._limits = context.limits
         self._per_ip = context.per_ip
         self.tls = tls
@@ -105,6 +120,7 @@ class Listener:
         self._backlog = context.backlog
         self._listening: BoundListener | None = None
         self.memory = context.memory
+        self.memory_before_login = context.memory_before_login
         self.replies = context.replies
         self.is_open = False
         self.principals: GuardedPrincipalBuilder | None = None
@@ -141,7 +157,41 @@ class Listener:
             connection.begin()
 
     def _protocol(self) -> asyncio.BaseProtocol:
+        limits = self._limits
+        if self.rate is not None or limits.rate is not None:
+            wait_ms = self._throttle_ms()
+            self.throttled_ms += wait_ms
+            self._pause(wait_ms)
+        if limits.connections >= limits.connections_possible and not self.is_reserved:
+            self._pause(FULL_PAUSE_MS)
         return ConnectionProtocol(self._connection())
+
+    def _throttle_ms(self) -> int:
+        """Count an accepted connection; returns the time until the creation rates of this listener and of the broker
+        allow another one."""
+        now_ms = int(self.now() * 1000)
+        wait_ms = 0 if self.rate is None else self.rate.accepted(now_ms)
+        if self._limits.rate is not None and not self.is_reserved:
+            wait_ms = max(wait_ms, self._limits.rate.accepted(now_ms))
+        return wait_ms
+
+    def _pause(self, wait_ms: int) -> None:
+        """Accept nobody for this long; connections wait in the system's queue."""
+        if wait_ms and self._accepts_again is None and self._listening is not None:
+            self._listening.pause()
+            self._accepts_again = asyncio.get_running_loop().call_later(wait_ms / 1000, self._accept_again)
+
+    def _accept_again(self) -> None:
+        self._accepts_again = None
+        if self._listening is not None:
+            self._listening.resume()
+
+    def limit_rate(self, rate: AcceptRate | None) -> None:
+        """Set the creation rate of this listener; what it waits for under an earlier one ends."""
+        self.rate = rate
+        if self._accepts_again is not None:
+            self._accepts_again.cancel()
+            self._accept_again()
 
     def _connection(self) -> Connection:
         self.connections_accepted += 1
@@ -171,6 +221,8 @@ class Listener:
             return f"max.connections={self.connections_max} of listener {self.address.name} reached"
         if limits.connections >= limits.connections_max and not self.is_reserved:
             return f"max.connections={limits.connections_max} reached"
+        if limits.connections >= limits.connections_possible and not self.is_reserved:
+            return f"the limit of open files (ulimit -n) leaves room for {limits.connections_possible}"
         allowed = limits.overrides_per_ip.get(host, limits.connections_max_per_ip)
         if from_host >= allowed:
             return f"max.connections.per.ip={allowed} reached"
@@ -199,6 +251,8 @@ class Listener:
                 connection.close(reason)
 
     def stop_accepting(self) -> None:
+        if self._accepts_again is not None:
+            self._accepts_again.cancel()
         if self._listening is not None:
             self._listening.close()
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from millbeck.kernel.environment import Network, SocketBuffers
 from millbeck.kernel.event_batch import EventBatch
+from millbeck.kernel.units import INT_MAX
 from millbeck.metadata.image import Endpoint
 from millbeck.security.principal_builder import GuardedPrincipalBuilder
 from millbeck.server.config import NodeConfig, parse_ip_overrides
@@ -23,7 +24,8 @@ from millbeck.server.network.listener import ConnectionLimits, Listener, Listene
 from millbeck.server.network.node_tls import NodeTls
 from millbeck.server.network.receive import SharedBuffer
 from millbeck.server.network.request_memory import ReplyMemory, RequestMemory
-from millbeck.server.quotas.connections import ConnectionRates
+from millbeck.server.quotas.connections import AcceptRate, ConnectionRates
+from millbeck.server.quotas.rates import WindowedRate
 from millbeck.wire.messages.metadata import ApiVersion
 
 SWEEP_SECONDS: Final = 5.0
@@ -32,6 +34,8 @@ STALL_SECONDS_MAX: Final = 60.0
 DRAIN_SECONDS_MAX: Final = 5.0
 DRAIN_POLL_SECONDS: Final = 0.01
 SECURITY_PROTOCOL_NUMBERS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+BEFORE_LOGIN_SHARE: Final = 16
+"""The part of the memory for incomplete requests that clients may use before they have logged in."""
 BUFFER_GROWTH: Final = 4
 """Factor by which a socket's buffers may outgrow their settings for long replies and requests (docs/adr/0011)."""
 
@@ -61,8 +65,12 @@ class Listeners:
         now: Callable[[], float],
         checks_views: bool,
         principals: Callable[[str], GuardedPrincipalBuilder | None] = lambda listener: None,
+        connections_possible: int = INT_MAX,
     ) -> None:
-        """``principals`` makes the principal builder of a listener; it may raise `InvalidConfig`."""
+        """``principals`` makes the principal builder of a listener; it may raise `InvalidConfig`.
+
+        ``connections_possible`` is how many connections of clients the limit of open files leaves room for.
+        """
         self._config = config
         self._principals = principals
         self._network = network
@@ -70,7 +78,12 @@ class Listeners:
         self._now = now
         self._checks_views = checks_views
         self._tls = tls
-        self._limits = ConnectionLimits(connections_max=0, connections_max_per_ip=0, overrides_per_ip={})
+        self._limits = ConnectionLimits(
+            connections_max=0,
+            connections_max_per_ip=0,
+            overrides_per_ip={},
+            connections_possible=connections_possible,
+        )
         self.listeners: list[Listener] = []
         self.replies = ReplyMemory()
         self.apply_limits()
@@ -78,6 +91,7 @@ class Listeners:
     async def start(self, groups: Iterable[ListenerGroup]) -> None:
         """Bind every address; requests are handled only after `open`."""
         config = self._config
+        memory = RequestMemory(config.socket.queued_max_request_bytes)
         context = ListenerContext(
             network=self._network,
             turn=self._turn,
@@ -85,7 +99,8 @@ class Listeners:
             shared_buffer=SharedBuffer(check_views=self._checks_views),
             frame_bytes_max=config.socket.socket_request_max_bytes,
             limits=self._limits,
-            memory=RequestMemory(config.socket.queued_max_request_bytes),
+            memory=memory,
+            memory_before_login=RequestMemory(max(1, memory.limit_bytes // BEFORE_LOGIN_SHARE)),
             replies=self.replies,
             backlog=config.socket.socket_listen_backlog_size,
         )
@@ -159,12 +174,27 @@ class Listeners:
         self._limits.connections_max = socket.max_connections
         self._limits.connections_max_per_ip = socket.max_connections_per_ip
         self._limits.overrides_per_ip = parse_ip_overrides(socket.max_connections_per_ip_overrides)
+        self._limits.rate = self._accept_rate(self._limits.rate, self._config.connection_rate_max(None))
         for listener in self.listeners:
             self._apply_limits_of(listener)
 
     def _apply_limits_of(self, listener: Listener) -> None:
-        listener.allowed_networks = self._config.allowed_networks(listener.address.name)
-        listener.connections_max = self._config.connections_max(listener.address.name)
+        name = listener.address.name
+        listener.allowed_networks = self._config.allowed_networks(name)
+        listener.connections_max = self._config.connections_max(name)
+        listener.limit_rate(self._accept_rate(listener.rate, self._config.connection_rate_max(name)))
+
+    def _accept_rate(self, rate: AcceptRate | None, limit: int | None) -> AcceptRate | None:
+        """A counter with this limit, the present one if there is one: a changed limit forgives nothing."""
+        if limit is None:
+            return None
+        if rate is None:
+            options = self._config.quotas
+            window_ms = options.quota_window_size_seconds * 1000
+            counted = WindowedRate(samples=options.quota_window_num, window_ms=window_ms)
+            rate = AcceptRate(counted, window_ms=window_ms)
+        rate.limit = limit
+        return rate
 
     def _is_between_brokers(self, name: str) -> bool:
         """Whether brokers use this listener and clients have another one."""

@@ -1,8 +1,11 @@
-"""Connection creation rate quotas by address (KIP-612): ``connection_creation_rate`` of an address, or the default for
-each other one.
+"""Connection creation rates (KIP-612): of a broker, of one listener, and of one address.
 
-A connection over the quota is closed before TLS, and does not count. Kafka closes it after the throttle time; here it
-is closed at once, so that it costs no memory.
+``max.connection.creation.rate`` limits a broker or a listener: after a connection over the rate no other is accepted
+until the rate has fallen, and none is closed for it.
+
+``connection_creation_rate`` is a quota of an address, or the default for each other one. A connection over it is closed
+before TLS, and does not count. Kafka closes it after the throttle time; here it is closed at once, so that it costs no
+memory.
 """
 
 from __future__ import annotations
@@ -15,6 +18,25 @@ from millbeck.server.quotas.rates import WindowedRate
 
 ADDRESSES_MAX = 10_000
 """The maximum number of addresses counted; the oldest is dropped first."""
+
+
+class AcceptRate:
+    """Counts the connections that a broker, or one listener, accepts, and how long to wait for the next."""
+
+    def __init__(self, rate: WindowedRate, *, window_ms: int) -> None:
+        self._rate = rate
+        self._window_ms = window_ms
+        self.limit: int | None = None
+        """The maximum of connections per second; None means no limit."""
+
+    def accepted(self, now_ms: int) -> int:
+        """Count one connection; returns the time until another one may be accepted."""
+        if self.limit is None:
+            return 0
+        self._rate.record(1, now_ms)
+        if not self.limit:
+            return self._window_ms  # as in Kafka, where a rate of 0 is one connection in each window
+        return self._rate.throttle_ms(self.limit, now_ms)
 
 
 class ConnectionRates:

@@ -10,8 +10,9 @@ import asyncio
 import contextvars
 import errno
 import random
+from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from millbeck.simulation.environment.loop import SimLoop
 from millbeck.simulation.environment.options import NetworkOptions
@@ -29,6 +30,9 @@ class SimListener:
     context: contextvars.Context
     make_protocol: Callable[[], asyncio.BaseProtocol]
     is_loopback: bool
+    is_paused: bool = False
+    waiting: deque[SimTransport] = field(default_factory=deque)
+    """The kernel's queue: connections that are established and not accepted yet."""
 
 
 @dataclass(slots=True)
@@ -175,6 +179,22 @@ class Fabric:
         listener = listeners.get(port)
         if listener is not None and listener.process is process:
             del listeners[port]
+            waiting, listener.waiting = listener.waiting, deque()
+            for transport in waiting:
+                transport.reset()
+
+    def pause_listening(self, process: Process, port: int) -> None:
+        """Connections to this port wait until `resume_listening`."""
+        listener = self._machines[process.machine_name].listeners.get(port)
+        if listener is not None and listener.process is process:
+            listener.is_paused = True
+
+    def resume_listening(self, process: Process, port: int) -> None:
+        listener = self._machines[process.machine_name].listeners.get(port)
+        if listener is not None and listener.process is process:
+            listener.is_paused = False
+            for transport in listener.waiting:
+                self.loop.call_soon(self._accept, listener, context=transport._context)
 
     def find_machine(self, host: str, seen_from: str) -> SimMachine:
         if host in _LOOPBACK:
@@ -217,13 +237,16 @@ class Fabric:
         far.join(near)
         self._transports[near] = self._transports[far] = None
         self.trace("connect", self._connection_count, process.name, listener.process.name)
-        self.loop.call_soon(self._accept, far, listener.make_protocol, context=far._context)
+        listener.waiting.append(far)
+        self.loop.call_soon(self._accept, listener, context=far._context)
         protocol = make_protocol()
         near.begin(protocol)
         return near, protocol
 
-    def _accept(self, transport: SimTransport, make_protocol: Callable[[], asyncio.BaseProtocol]) -> None:
-        transport.begin(make_protocol())
+    def _accept(self, listener: SimListener) -> None:
+        if listener.waiting and not listener.is_paused:
+            transport = listener.waiting.popleft()
+            transport.begin(listener.make_protocol())
 
     async def _shake_hands(self, source: str, target: SimMachine) -> None:
         give_up_at = self.loop.time() + self.options.connect_timeout_s

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from millbeck.host.transport_stream import TransportStream
 from millbeck.kernel.environment import SYSTEM_BUFFERS, BoundListener, ConnectionStream, SocketBuffers
@@ -31,7 +32,12 @@ class SimNetwork:
     ) -> BoundListener:
         _refuse_tls(tls)
         bound = self._fabric.listen(self._process, make_protocol, host, port)
-        return BoundListener(port=bound, close=lambda: self._fabric.stop_listening(self._process, bound))
+        return BoundListener(
+            port=bound,
+            close=partial(self._fabric.stop_listening, self._process, bound),
+            pause=partial(self._fabric.pause_listening, self._process, bound),
+            resume=partial(self._fabric.resume_listening, self._process, bound),
+        )
 
     async def connect(
         self,

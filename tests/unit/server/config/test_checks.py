@@ -62,7 +62,6 @@ REFUSED: dict[str, tuple[ConfigResource, dict[str, str], type[ApiError], str]] =
         InvalidRequest,
         "ssl.keystore.type",
     ),
-    "a rate of connections": (BROKER, {"max.connection.creation.rate": "1"}, InvalidRequest, "max.connections"),
     "nobody may connect": (BROKER, {"max.connections.per.ip": "0"}, InvalidRequest, "max.connections.per.ip.overrides"),
     "no retention": (BROKER, {"log.retention.ms": "0"}, InvalidRequest, "log.retention.ms"),
     "a variable": (

@@ -14,7 +14,6 @@ from millbeck.storage.config import TOPIC_OPTIONS
 
 NOT_AVAILABLE = {
     "client.quota.callback.class": "com.example.Quotas",
-    "max.connection.creation.rate": "10",
     "config.providers": "file",
     "cordoned.log.dirs": "/data",
     "remote.log.storage.system.enable": "true",
@@ -58,7 +57,7 @@ def test_what_is_not_available_is_refused_by_name(name: str, text: str) -> None:
         check_available({"log.dirs": "/data", name: text})
 
 
-@pytest.mark.parametrize("name", ["max.connection.creation.rate"])
+@pytest.mark.parametrize("name", ["client.quota.callback.class"])
 def test_what_is_not_available_is_not_so_for_one_listener(name: str) -> None:
     with pytest.raises(InvalidConfig, match=rf"^listener\.name\.outside\.{name}: "):
         check_available({f"listener.name.outside.{name}": NOT_AVAILABLE[name]})

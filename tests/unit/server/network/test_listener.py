@@ -196,6 +196,19 @@ def test_limits_are_counted_over_all_listeners_and_given_back() -> None:
     placed(scenario, connections_max=2)
 
 
+def test_the_descriptors_that_logs_need_are_not_for_clients() -> None:
+    async def scenario(place: Place) -> None:
+        for_clients, for_nodes = place.listener(9092), place.listener(9093)
+        for_nodes.is_reserved = True
+        for listener in (for_clients, for_nodes):
+            await listener.start()
+            listener.open()
+        assert [(await place.connect(9092)).is_lost for _ in range(3)] == [False, False, True]
+        assert not (await place.connect(9093)).is_lost
+
+    placed(scenario, connections_possible=2)
+
+
 def test_one_address_may_have_a_limit_of_its_own() -> None:
     async def scenario(place: Place) -> None:
         listener = place.listener()

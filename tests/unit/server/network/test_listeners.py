@@ -114,6 +114,68 @@ def test_a_listener_may_have_a_limit_of_its_own_and_it_is_dynamic() -> None:
     run_scenario(scenario, **{"listener.name.brokers.max.connections": "1"}, **THREE)
 
 
+RATED: dict[str, str] = {"max_connection_creation_rate": "2", "quota_window_num": "2", **THREE}
+
+
+def test_connections_above_the_creation_rate_wait_and_none_is_closed() -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        of_brokers, of_clients, _ = harness.node.listeners
+
+        async def accepted() -> list[int]:
+            found = []
+            for _ in range(8):
+                found.append(of_clients.connections_accepted - before)
+                await asyncio.sleep(0.5)
+            return found
+
+        await asyncio.sleep(10)
+        before = of_clients.connections_accepted
+        # Two of a full window, one above the rate; then two a second.
+        others = asyncio.ensure_future(accepted())
+        assert await are_lost(environment, 9092, 8) == [False] * 8
+        found = await others
+        assert found[1] == 3
+        assert all(count <= 3 + number for number, count in enumerate(found))
+        assert found[-1] == 8
+        # Other nodes do not wait for clients.
+        before = of_brokers.connections_accepted
+        assert await are_lost(environment, 9094, 8) == [False] * 8
+        assert of_brokers.connections_accepted == before + 8
+        rendered = harness.node.registry.render()
+        assert 'millbeck_connection_accept_throttle_seconds_total{listener="CLIENTS"} 2' in rendered
+        assert 'millbeck_connection_accept_throttle_seconds_total{listener="BROKERS"} 0' in rendered
+
+    run_scenario(scenario, **RATED)
+
+
+def test_the_creation_rate_of_a_listener_is_dynamic_and_its_wait_ends_with_it() -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        listener = harness.node.listeners[0]
+
+        async def alter(rate: str | None) -> None:
+            name = "listener.name.brokers.max.connection.creation.rate"
+            config = IncrementalAlterableConfig(name, 0 if rate else 1, rate)
+            request = IncrementalAlterConfigsRequest([IncrementalAlterConfigsResource(4, "1", [config])])
+            (result,) = (await client.ask(request, 1)).responses
+            assert result.error_code == 0
+            await asyncio.sleep(0.1)
+
+        before = listener.connections_accepted
+        await are_lost(environment, 9094, 3)
+        assert listener.connections_accepted == before + 3
+        await alter("0")  # one in each window, as in Kafka
+        await are_lost(environment, 9094, 3)
+        assert listener.connections_accepted == before + 4
+        await alter(None)
+        assert listener.connections_accepted == before + 6
+        await alter("0")
+        await are_lost(environment, 9094, 3)  # and it stops with connections waiting
+
+    run_scenario(scenario, **THREE)
+
+
 def test_endpoints_are_those_of_the_names_asked_for() -> None:
     async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         assert harness.node is not None

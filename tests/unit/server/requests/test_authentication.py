@@ -21,7 +21,7 @@ from millbeck.wire.messages.configs import (
 from millbeck.wire.messages.metadata import ApiVersionsRequest, MetadataRequest
 from millbeck.wire.messages.produce import ProduceRequest
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
-from tests.unit.server.harness.client_requests import create, fetch, results
+from tests.unit.server.harness.client_requests import create, fetch, produce, results
 from tests.unit.server.harness.scraping import samples
 
 PLAIN_USERS = (
@@ -472,3 +472,18 @@ def test_logins_are_counted() -> None:
         assert counted("expired_connections_killed_count") == 0
 
     in_node(scenario, **{"connections.max.reauth.ms": "60000"})
+
+
+def test_clients_that_have_not_logged_in_take_no_request_memory_from_those_that_have() -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        await log_in(client)
+        await create(client, max_message_bytes="2000000")
+        for _ in range(10):
+            _, other = await environment.network.connect(RawClient, host="n1", port=9092)
+            assert isinstance(other, RawClient)
+            other.transport.write(struct.pack(">i", 500_000) + bytes(400_000))
+        await asyncio.sleep(1)
+        async with asyncio.timeout(5):
+            assert await produce(client, bytes(900_000)) == 0
+
+    in_node(scenario, **{"queued.max.request.bytes": "2000000", "socket.request.max.bytes": "2000000"})

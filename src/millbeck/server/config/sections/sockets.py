@@ -111,8 +111,10 @@ class SocketOptions(Section):
         INT_MAX,
         valid=at_least(0),
         update=Update.CLUSTER_WIDE,
-        doc="The maximum number of new connections per second. Not available in this release: only the default is "
-        "accepted. Use max.connections or max.connections.per.ip.",
+        doc="The maximum number of new connections per second; further ones wait until they are accepted, in the "
+        "system's queue of socket.listen.backlog.size. Listeners of controllers are exempt, and so is the one between "
+        "brokers if there are others for clients. As listener.name.<listener>.max.connection.creation.rate: of that "
+        "listener alone. An average over quota.window.num samples, so that a burst passes.",
     )
     connections_max_reauth_ms = option(
         "connections.max.reauth.ms",
