@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 from pathlib import Path
 
@@ -45,8 +46,8 @@ def test_what_the_system_does_not_tell_is_left_out(monkeypatch: pytest.MonkeyPat
 
 def test_the_limit_of_open_files_is_raised_to_its_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = [(1024, 4096)]
-    monkeypatch.setattr(process.resource, "getrlimit", lambda which: limits[-1])
-    monkeypatch.setattr(process.resource, "setrlimit", lambda which, wanted: limits.append(wanted))
+    monkeypatch.setattr(resource, "getrlimit", lambda which: limits[-1])
+    monkeypatch.setattr(resource, "setrlimit", lambda which, wanted: limits.append(wanted))
     process.raise_open_files_limit()
     process.raise_open_files_limit()
     assert limits == [(1024, 4096), (4096, 4096)]
@@ -55,5 +56,5 @@ def test_the_limit_of_open_files_is_raised_to_its_maximum(monkeypatch: pytest.Mo
         raise ValueError("not allowed")
 
     limits.append((1024, 4096))
-    monkeypatch.setattr(process.resource, "setrlimit", refuse)
+    monkeypatch.setattr(resource, "setrlimit", refuse)
     process.raise_open_files_limit()

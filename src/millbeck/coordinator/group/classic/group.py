@@ -34,6 +34,7 @@ class ClassicGroup:
         "protocol_name",
         "protocol_support_counts",
         "protocol_type",
+        "size_bytes",
         "state",
         "state_timestamp_ms",
         "static_members",
@@ -56,6 +57,8 @@ class ClassicGroup:
         """Member id by instance id."""
         self.protocol_support_counts: dict[str, int] = {}
         """Number of members that support each protocol."""
+        self.size_bytes = 0
+        """About what the members take in memory."""
         self.pending_joins: dict[str, None] = {}
         """Member ids sent with MEMBER_ID_REQUIRED whose members have not rejoined yet."""
         self.pending_syncs: dict[str, None] = {}
@@ -255,8 +258,12 @@ class ClassicGroup:
         self._count_protocols(member, 1)
 
     def _count_protocols(self, member: ClassicMember, change: int) -> None:
+        counts = self.protocol_support_counts
         for name, _ in member.protocols:
-            self.protocol_support_counts[name] = self.protocol_support_counts.get(name, 0) + change
+            counts[name] = counts.get(name, 0) + change
+            if not counts[name]:
+                del counts[name]  # clients choose the names
+        self.size_bytes += change * member.size_bytes
 
     def elect_joined_leader(self) -> bool:
         """Keep the leader if it has rejoined, else elect the first member that has; False if no member has rejoined."""

@@ -8,9 +8,10 @@ group, if the chosen protocol stays the same, this happens without a rebalance a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from millbeck.coordinator.group.classic.group import ClassicGroup, complete_join
-from millbeck.coordinator.group.classic.member import ClassicMember, Protocols, protocols_of
+from millbeck.coordinator.group.classic.member import ClassicMember, Protocols, protocols_of, size_of
 from millbeck.coordinator.group.classic.rebalance import (
     NEW_MEMBER_JOIN_TIMEOUT_MS,
     NOTHING,
@@ -24,6 +25,14 @@ from millbeck.kernel import errors
 from millbeck.kernel.errors import ApiError
 from millbeck.wire.messages.classic_groups import JoinGroupRequest, JoinGroupResponse
 
+MEMBER_BYTES_MAX: Final = 4 << 20
+GROUP_BYTES_MAX: Final = 64 << 20
+"""The maximum size of a member, and of all members of a group. A generation has to fit into one record, of 1 MiB in
+``__consumer_offsets`` unless it is configured otherwise; until then a group is in memory only."""
+PENDING_JOINS_MAX: Final = 10_000
+"""The maximum number of members that have a member id and have not joined with it."""
+CLIENT_ID_LENGTH_MAX: Final = 255
+"""The part of a client id that is used in member ids."""
 MEMBER_ID_REQUIRED_VERSION = 4
 SKIP_ASSIGNMENT_VERSION = 9
 REBALANCE_TIMEOUT_VERSION = 1
@@ -88,16 +97,25 @@ class JoinGroupHandler:
         return self._rejoin()
 
     def _is_accepted(self) -> bool:
-        """Whether ``group.max.size`` permits the join. During a rebalance, the members that rejoin first are
-        accepted."""
+        """Whether ``group.max.size`` and the bounds on memory permit the join. During a rebalance, the members that
+        rejoin first are accepted."""
         group, member_id = self.group, self.request.member_id
         size_max = self.rebalancer.options.size_max
+        if not self._is_small_enough():
+            return False
         if len(group.members) < size_max or group.state in (GroupState.EMPTY, GroupState.DEAD):
             return True
         member = group.members.get(member_id)
         if group.state is GroupState.PREPARING_REBALANCE:
             return (member is not None and member.is_awaiting_join) or group.awaiting_join_count < size_max
         return member is not None
+
+    def _is_small_enough(self) -> bool:
+        group, instance_id, client_id = self.group, self.request.group_instance_id, self.client.client_id
+        size = size_of(self.protocols, client_id, client_id, instance_id, instance_id)
+        known = group.members.get(self.request.member_id)
+        others = group.size_bytes - (0 if known is None else known.size_bytes)
+        return size <= MEMBER_BYTES_MAX and others + size <= GROUP_BYTES_MAX
 
     def _refuse(self, error: ApiError, *, member_id: str) -> GroupResult:
         self.reply.reply(JoinGroupResponse(error_code=error.code, member_id=member_id))
@@ -112,9 +130,11 @@ class JoinGroupHandler:
             if instance_id in self.group.static_members:
                 return self._replace_static(instance_id, member_id)
             return self._add(member_id)
-        member_id = f"{self.client.client_id}-{self.new_uuid}"
+        member_id = f"{self.client.client_id[:CLIENT_ID_LENGTH_MAX]}-{self.new_uuid}"
         if self.version < MEMBER_ID_REQUIRED_VERSION:
             return self._add(member_id)
+        if len(self.group.pending_joins) >= PENDING_JOINS_MAX:
+            return self._refuse(errors.GroupMaxSizeReached(), member_id="")
         self.group.pending_joins[member_id] = None
         self.rebalancer.keep_session(self.group, member_id, self.request.session_timeout_ms)
         return self._refuse(errors.MemberIdRequired(), member_id=member_id)

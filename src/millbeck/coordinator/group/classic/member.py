@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from millbeck.coordinator.group.records import GroupMember
 from millbeck.coordinator.runtime.result import ResponseCallback
 from millbeck.wire.messages.classic_groups import JoinGroupRequestProtocol, JoinGroupResponse, SyncGroupResponse
 
+MEMBER_BYTES: Final = 500
+PROTOCOL_BYTES: Final = 200
+"""What a member, and each of its protocols, takes besides names and metadata."""
 Protocols = tuple[tuple[str, bytes], ...]
 """(name, metadata), in the member's order of preference."""
 
@@ -19,6 +23,12 @@ def protocols_of(requested: Sequence[JoinGroupRequestProtocol]) -> Protocols:
     for protocol in requested:
         found.setdefault(protocol.name, protocol.metadata)
     return tuple(found.items())
+
+
+def size_of(protocols: Protocols, *texts: str | None) -> int:
+    """About what a member with these protocols and ids takes in memory."""
+    ids = sum(len(text) for text in texts if text is not None)
+    return MEMBER_BYTES + ids + sum(len(name) + len(metadata) + PROTOCOL_BYTES for name, metadata in protocols)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -60,6 +70,10 @@ class ClassicMember:
             subscription=self.metadata(protocol),
             assignment=assignment,
         )
+
+    @property
+    def size_bytes(self) -> int:
+        return size_of(self.protocols, self.member_id, self.instance_id, self.client_id)
 
     @property
     def is_static(self) -> bool:

@@ -69,6 +69,43 @@ def test_a_pending_member_holds_the_join_phase_up(world: Any) -> None:
     assert pending.code_name == "MEMBER_ID_REQUIRED"
 
 
+def test_names_of_protocols_that_no_member_has_any_more_are_forgotten(world: Any) -> None:
+    world.join(version=3, protocols={"range": b"", "other": b""})
+    group = world.group()
+    assert set(group.protocol_support_counts) == {"range", "other"}
+    (member_id,) = group.members
+    size = group.size_bytes
+    world.join(member_id, version=3, protocols={"range": b"more"})
+    assert set(group.protocol_support_counts) == {"range"}
+    assert group.size_bytes == size - 200 - len("other") + len("more")
+    group.remove(member_id)
+    assert (group.protocol_support_counts, group.size_bytes) == ({}, 0)
+
+
+def test_what_a_group_takes_in_memory_is_bounded(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from millbeck.coordinator.group.classic import join
+
+    assert world.join(version=3, protocols={"range": bytes(4 << 20)}).code_name == "GROUP_MAX_SIZE_REACHED"
+    monkeypatch.setattr(join, "GROUP_BYTES_MAX", 10_000)
+    assert not world.join(version=3, protocols={"range": bytes(4000)}).is_done
+    assert not world.join(version=3, protocols={"range": bytes(4000)}).is_done
+    assert world.join(version=3, protocols={"range": bytes(4000)}).code_name == "GROUP_MAX_SIZE_REACHED"
+    assert world.join(version=3, client="c" * 2000).code_name == "GROUP_MAX_SIZE_REACHED"
+    first, second = world.group().members
+    # A member takes the place of what it had before.
+    assert not world.join(first, version=3, protocols={"range": bytes(4100)}).is_done
+    assert world.join(second, version=3, protocols={"range": bytes(9000)}).code_name == "GROUP_MAX_SIZE_REACHED"
+
+
+def test_members_that_have_an_id_and_do_not_join_are_bounded(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from millbeck.coordinator.group.classic import join
+
+    monkeypatch.setattr(join, "PENDING_JOINS_MAX", 2)
+    long = world.join(client="c" * 300).response.member_id
+    assert long.startswith("c" * 255 + "-")
+    assert [world.join().code_name for _ in range(2)] == ["MEMBER_ID_REQUIRED", "GROUP_MAX_SIZE_REACHED"]
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no group": ({"group": ""}, "INVALID_GROUP_ID"),
     "session too short": ({"session_ms": 5999}, "INVALID_SESSION_TIMEOUT"),
