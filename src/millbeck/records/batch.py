@@ -34,6 +34,7 @@ from millbeck.records.header import (
     prefix,
     read_header,
 )
+from millbeck.records.native import COMPILED
 from millbeck.records.native.read import read_records
 from millbeck.records.native.record import NO_TIMESTAMP, NOWHERE, RecordSource
 from millbeck.records.native.write import encode_records
@@ -41,6 +42,9 @@ from millbeck.records.record import Record
 
 if TYPE_CHECKING:
     from millbeck.records.native.record import Record as NativeRecord
+
+if not COMPILED:
+    from millbeck.records.uniform import read_records
 
 __all__ = [
     "CONTROL_BIT",

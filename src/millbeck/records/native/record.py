@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import repeat
 from typing import Any, Final
 
 Header = tuple[str, bytes | None]
@@ -102,8 +104,54 @@ class Record:
         return f"Record({self.offset}, {self.timestamp}, {self.key!r}, {self.value!r}, {self.headers!r})"
 
 
-def _make_read_only(kind: Any) -> None:
-    """Refuse assignments after the constructor, as the compiler does for final attributes."""
+def new_record(
+    offset: int, timestamp: int, key: object, value: object, headers: tuple[Header, ...], source: RecordSource
+) -> Record:
+    """The constructor for decoders: a call of the class costs the Python file twice as much."""
+    return Record(offset, timestamp, key, value, headers, source)
+
+
+def new_records(
+    offsets: Iterable[int],
+    timestamps: Iterable[int],
+    keys: Iterable[bytes | None],
+    values: Iterable[bytes | None],
+    source: RecordSource,
+) -> list[Record]:
+    """Records without headers, from columns; the shortest column counts."""
+    columns = zip(offsets, timestamps, keys, values, strict=False)
+    return [Record(offset, timestamp, key, value, (), source) for offset, timestamp, key, value in columns]
+
+
+def _make_read_only(kind: Any) -> tuple[Any, Any]:
+    """Refuse assignments after the constructor, as the compiler does for final attributes.
+
+    Returns `new_record` and `new_records`: there a record is filled as an instance of a class with the same slots, and
+    then becomes one of the read-only class.
+    """
+
+    class Filled:
+        __slots__ = kind.__slots__
+
+        def __init__(self, offset: int, timestamp: int, key: Any, value: Any, headers: Any, source: Any) -> None:
+            self.offset = offset
+            self.timestamp = timestamp
+            self.key = key
+            self.value = value
+            self.headers = headers
+            self.source = source
+
+    def one(offset: int, timestamp: int, key: Any, value: Any, headers: Any, source: Any) -> Any:
+        record = Filled(offset, timestamp, key, value, headers, source)
+        record.__class__ = kind
+        return record
+
+    def several(offsets: Any, timestamps: Any, keys: Any, values: Any, source: Any) -> Any:
+        records = list(map(Filled, offsets, timestamps, keys, values, repeat(()), repeat(source)))
+        for record in records:
+            record.__class__ = kind
+        return records
+
     set_offset = kind.offset.__set__
     set_timestamp = kind.timestamp.__set__
     set_key = kind.key.__set__
@@ -132,7 +180,8 @@ def _make_read_only(kind: Any) -> None:
 
     kind.__init__ = init
     kind.__setattr__ = refuse
+    return one, several
 
 
 if __file__.endswith(".py"):
-    _make_read_only(Record)
+    globals()["new_record"], globals()["new_records"] = _make_read_only(Record)
