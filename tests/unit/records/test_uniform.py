@@ -74,7 +74,7 @@ def test_records_of_one_size_are_read_in_runs(key: int | None, value: int | None
     with mock.patch.object(read, "read_records", side_effect=AssertionError):
         found = uniform.read_records(payload, 0, count, 7, 100_000, -1)
     assert found == read.read_records(payload, 0, count, 7, 100_000, -1)
-    with pytest.raises(AttributeError, match="immutable|read-only|cannot be set|not writable"):
+    with pytest.raises(AttributeError, match="offset"):
         found[0].offset = 1  # type: ignore[misc]
 
 

@@ -130,24 +130,23 @@ def _make_read_only(kind: Any) -> tuple[Any, Any]:
     then becomes one of the read-only class.
     """
 
-    class Filled:
-        __slots__ = kind.__slots__
+    def fill(self: Any, offset: int, timestamp: int, key: Any, value: Any, headers: Any, source: Any) -> None:
+        self.offset = offset
+        self.timestamp = timestamp
+        self.key = key
+        self.value = value
+        self.headers = headers
+        self.source = source
 
-        def __init__(self, offset: int, timestamp: int, key: Any, value: Any, headers: Any, source: Any) -> None:
-            self.offset = offset
-            self.timestamp = timestamp
-            self.key = key
-            self.value = value
-            self.headers = headers
-            self.source = source
+    filled: Any = type("Filled", (), {"__slots__": kind.__slots__, "__init__": fill})
 
     def one(offset: int, timestamp: int, key: Any, value: Any, headers: Any, source: Any) -> Any:
-        record = Filled(offset, timestamp, key, value, headers, source)
+        record = filled(offset, timestamp, key, value, headers, source)
         record.__class__ = kind
         return record
 
     def several(offsets: Any, timestamps: Any, keys: Any, values: Any, source: Any) -> Any:
-        records = list(map(Filled, offsets, timestamps, keys, values, repeat(()), repeat(source)))
+        records = list(map(filled, offsets, timestamps, keys, values, repeat(()), repeat(source)))
         for record in records:
             record.__class__ = kind
         return records

@@ -23,6 +23,13 @@ _UINT32_MAX: Final = 0xFFFFFFFF
 
 _ONE_BYTE: Final = [bytes((value,)) for value in range(0x80)]
 
+SHORT_END: Final = 0x800
+SHORT: Final = [
+    bytes((number << 1,)) if number < 0x40 else bytes((number << 1 & 0x7F | 0x80, number >> 6))
+    for number in range(SHORT_END)
+]
+"""The encoded numbers from 0, which most offset deltas and lengths are, without a call for each."""
+
 
 def encode(value: i64) -> bytes:
     """The shortest zigzag varint of a signed 64-bit number."""

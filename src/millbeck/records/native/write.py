@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast
 
 from millbeck.records.native.record import Header, Record
-from millbeck.records.native.varints import encode, size_of
+from millbeck.records.native.varints import SHORT, SHORT_END, encode, size_of
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -61,25 +61,40 @@ def _append(
     headers: tuple[Header, ...],
 ) -> i64:
     """Append the pieces of one record; returns its size."""
-    size: i64 = _body_size(offset_delta, timestamp_delta, key, value, headers)
-    pieces.append(encode(size))
-    pieces.append(_NO_ATTRIBUTES)
-    pieces.append(encode(timestamp_delta))
-    pieces.append(encode(offset_delta))
-    if key is None:
-        pieces.append(_NULL)
+    timestamp_bytes = SHORT[timestamp_delta] if 0 <= timestamp_delta < SHORT_END else encode(timestamp_delta)
+    offset_bytes = SHORT[offset_delta] if 0 <= offset_delta < SHORT_END else encode(offset_delta)
+    key_length = value_length = _NULL
+    size: i64 = len(timestamp_bytes) + len(offset_bytes) + 2
+    part: i64
+    if key is not None:
+        part = len(key)
+        key_length = SHORT[part] if part < SHORT_END else encode(part)
+        size += part
+    if value is not None:
+        part = len(value)
+        value_length = SHORT[part] if part < SHORT_END else encode(part)
+        size += part
+    size += len(key_length) + len(value_length)
+    if headers:
+        encoded_headers = _encoded_headers(headers)
+        size += len(encoded_headers) - 1
     else:
-        pieces.append(encode(len(key)))
-        pieces.append(key)
-    if value is None:
-        pieces.append(_NULL)
+        encoded_headers = _NO_HEADERS
+    length = SHORT[size] if size < SHORT_END else encode(size)
+    if key:
+        pieces += (length, _NO_ATTRIBUTES, timestamp_bytes, offset_bytes, key_length, key, value_length)
     else:
-        pieces.append(encode(len(value)))
-        pieces.append(value)
-    if not headers:
-        pieces.append(_NO_HEADERS)
-        return size_of(size) + size
-    pieces.append(encode(len(headers)))
+        pieces += (length, _NO_ATTRIBUTES, timestamp_bytes, offset_bytes, key_length, value_length)
+    if value:
+        pieces += (value, encoded_headers)
+    else:
+        pieces.append(encoded_headers)
+    return len(length) + size
+
+
+def _encoded_headers(headers: tuple[Header, ...]) -> bytes:
+    """The number of headers and the headers."""
+    pieces = [encode(len(headers))]
     for name, header_value in headers:
         encoded_name = name.encode("utf-8", "surrogateescape")
         pieces.append(encode(len(encoded_name)))
@@ -89,7 +104,7 @@ def _append(
         else:
             pieces.append(encode(len(header_value)))
             pieces.append(header_value)
-    return size_of(size) + size
+    return b"".join(pieces)
 
 
 def encode_records(records: list[Record], base_offset: i64, base_timestamp: i64) -> tuple[bytes, i64, i64]:
