@@ -88,9 +88,12 @@ class BatchBuilder:
         """`size_bytes` as it would be after `append` of this record."""
         return HEADER_SIZE + self._writer.size_with(timestamp, key, value, headers)
 
-    def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: tuple[Header, ...] = ()) -> None:
-        self._writer.append(timestamp, key, value, headers)
+    def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: tuple[Header, ...] = ()) -> int:
+        """Append a record; returns the batch's size before compression."""
+        writer = self._writer
+        writer.append(timestamp, key, value, headers)
         self._compressed = None
+        return HEADER_SIZE + writer.size_bytes
 
     def build(
         self,

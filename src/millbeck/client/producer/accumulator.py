@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from millbeck.client.errors import BufferExhausted
@@ -28,7 +28,10 @@ KEPT_OVERHEAD: Final = 420
 def record_size_max(key: bytes | None, value: bytes | None, headers: tuple[Header, ...]) -> int:
     """An upper bound of the record's size in a batch; raises TypeError for invalid types."""
     if (value is not None and value.__class__ is not bytes) or (key is not None and key.__class__ is not bytes):
-        raise TypeError(f"keys and values must be bytes, not {type(key).__name__} and {type(value).__name__}")
+        raise TypeError(
+            f"keys and values must be bytes, not {type(key).__name__} and {type(value).__name__}; encode them, or set "
+            "key.serializer and value.serializer"
+        )
     size = _RECORD_OVERHEAD_MAX + (len(key) if key else 0) + (len(value) if value else 0)
     for name, header_value in headers:
         if not isinstance(name, str) or not (header_value is None or isinstance(header_value, bytes)):
@@ -73,6 +76,12 @@ class RecordAccumulator:
         return bool(self._waiters)
 
     # memory
+
+    @property
+    def size_bytes_max(self) -> int:
+        """The largest record that can be sent (`check_size`)."""
+        config = self._config
+        return min(config.max_request_size - HEADER_SIZE, config.buffer_memory - KEPT_OVERHEAD)
 
     def check_size(self, size_bytes: int) -> None:
         """Raise `MessageTooLarge` for a record that can never be sent."""
@@ -145,23 +154,26 @@ class RecordAccumulator:
 
     def append(
         self,
-        partition: TopicPartition,
+        partition: tuple[str, int],
         timestamp: int,
         key: bytes | None,
         value: bytes | None,
         headers: tuple[Header, ...],
         future: RecordFuture,
         size_bytes: int,
-        now_s: float,
+        now_s: Callable[[], float],
     ) -> bool:
-        """Append a record whose memory is reserved; returns whether to wake the sender: a batch is new or full."""
-        queue = self.queues.get(partition)
+        """Append a record whose memory is reserved; returns whether to wake the sender: a batch is new or full.
+
+        ``partition`` is a `TopicPartition` or a plain tuple, which costs less to make for each record.
+        """
+        queue = self.queues.get(partition)  # type: ignore[call-overload]
         if queue is None:
-            queue = self._wake(partition)
-        batch = queue.open_batch
+            queue = self._wake(TopicPartition(*partition))
+        batch = queue.waiting[-1] if queue.waiting else None
         is_news = False
-        if batch is None or batch.encoded_size_bytes + size_bytes > self._batch_size:
-            batch = ProducerBatch(partition, BatchBuilder(self.codec, self.level), now_s)
+        if batch is None or batch.is_closed or batch.encoded_size_bytes + size_bytes > self._batch_size:
+            batch = ProducerBatch(queue.partition, BatchBuilder(self.codec, self.level), now_s())
             queue.add(batch)
             is_news = True
         batch.append(timestamp, key, value, headers, future)

@@ -47,6 +47,7 @@ class ProducerBatch:
         "base_sequence",
         "created_s",
         "done",
+        "encoded_size_bytes",
         "futures",
         "identity",
         "is_closed",
@@ -82,6 +83,8 @@ class ProducerBatch:
         self.futures: list[RecordFuture] = []
         self.timestamps: list[int] = []
         self.done: asyncio.Future[None] | None = None
+        self.encoded_size_bytes = builder.size_bytes
+        """The size before compression."""
         self._builder = builder
 
     def __repr__(self) -> str:
@@ -99,16 +102,11 @@ class ProducerBatch:
     def next_sequence(self) -> int:
         return (self.base_sequence + self.record_count) % SEQUENCE_COUNT
 
-    @property
-    def encoded_size_bytes(self) -> int:
-        """The size before compression."""
-        return self._builder.size_bytes
-
     def append(
         self, timestamp: int, key: bytes | None, value: bytes | None, headers: tuple[Header, ...], future: RecordFuture
     ) -> None:
         assert isinstance(self._builder, BatchBuilder)
-        self._builder.append(timestamp, key, value, headers)
+        self.encoded_size_bytes = self._builder.append(timestamp, key, value, headers)
         self.futures.append(future)
         self.timestamps.append(timestamp)
 

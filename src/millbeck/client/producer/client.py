@@ -101,6 +101,9 @@ class Producer(LoopBound, Generic[K, V]):
         self._accumulator = RecordAccumulator(config)
         self._flush_count = 0
         self._is_closed = False
+        self._size_bytes_max = -1
+        """The largest record that `send_nowait` takes without `_check`; -1 for a producer that is closed or has
+        transactions."""
 
     def _start(self) -> None:
         config = self.config
@@ -113,6 +116,10 @@ class Producer(LoopBound, Generic[K, V]):
         self._transactions = self._sender.transactions
         self._held = HeldRecords(self._find_topic, self._append, self._accumulator.drop)
         self._yielded_s = self._loop.time()
+        self._topics = self._cluster.metadata.topics
+        self._held_topics = self._held.by_topic
+        if self._transactions is None:
+            self._size_bytes_max = self._accumulator.size_bytes_max
         self._cluster.start_upkeep()
 
     @property
@@ -171,7 +178,7 @@ class Producer(LoopBound, Generic[K, V]):
         if not self._accumulator.try_reserve(size_bytes):
             await self._wait_for_room(size_bytes)
         future: RecordFuture = self._new_future()
-        view = self._cluster.metadata.topics.get(record.topic)
+        view = self._topics.get(record.topic)
         if view is None or record.topic in self._held:
             arrival = self._held.hold(record, size_bytes, future, self._cluster.spawn)
             try:
@@ -199,18 +206,43 @@ class Producer(LoopBound, Generic[K, V]):
         """
         if _get_running_loop() is not self._bound_to:
             self._enter()
-        record = self._encoded(topic, value, key, partition, timestamp, headers)
-        size_bytes = self._checked_size(record)
+        if self._is_plain:
+            collected = tuple(headers) if headers else ()
+        else:
+            topic, value, key, partition, timestamp, collected = self._encoded(  # type: ignore[assignment]
+                topic, value, key, partition, timestamp, headers
+            )
+        size_bytes = record_size_max(key, value, collected)  # type: ignore[arg-type]
+        if size_bytes > self._size_bytes_max:
+            self._check(size_bytes)
         if not self._accumulator.try_reserve(size_bytes):
             self._sender.wake()
             self._sender.metrics.exhausted.add(1, self._loop.time())
             raise BufferFull(f"buffer.memory ({self.config.buffer_memory} bytes) is full")
-        future: RecordFuture = self._new_future()
-        view = self._cluster.metadata.topics.get(record.topic)
-        if view is None or (self._held and record.topic in self._held):
+        future: RecordFuture = self._new_future() if self._interceptors else self._loop.create_future()
+        view = self._topics.get(topic)
+        if view is None or topic in self._held_topics:
+            record = EncodedRecord(topic, value, key, partition, timestamp, collected)  # type: ignore[arg-type]
             self._held.hold(record, size_bytes, future, self._cluster.spawn)
-        else:
-            self._append(view, record, size_bytes, future)
+            return future
+        # As `_append`, without a call for each record.
+        if partition is None:
+            partition = self._partitioner.partition(view, key, size_bytes)  # type: ignore[arg-type]
+        elif partition not in view.partitions:
+            self._accumulator.drop(size_bytes)
+            raise _no_partition(view, partition)
+        is_news = self._accumulator.append(
+            (topic, partition),
+            self._clock.wall_ms() if timestamp is None else timestamp,
+            key,  # type: ignore[arg-type]
+            value,  # type: ignore[arg-type]
+            collected,
+            future,
+            size_bytes,
+            self._loop.time,
+        )
+        if is_news:
+            self._sender.wake()
         return future
 
     def _encoded(
@@ -239,13 +271,17 @@ class Producer(LoopBound, Generic[K, V]):
         return EncodedRecord(topic, value, key, partition, timestamp, tuple(collected))
 
     def _checked_size(self, record: EncodedRecord) -> int:
+        size_bytes = record_size_max(record.key, record.value, record.headers)
+        self._check(size_bytes)
+        return size_bytes
+
+    def _check(self, size_bytes: int) -> None:
+        """Raise if a record of this size cannot be sent, now or ever."""
         if self._is_closed:
             raise ClientClosed("the producer is closed")
-        size_bytes = record_size_max(record.key, record.value, record.headers)
         self._accumulator.check_size(size_bytes)
         if self._transactions is not None:
             self._transactions.check_open()
-        return size_bytes
 
     def _new_future(self) -> RecordFuture:
         future: RecordFuture = self._loop.create_future()
@@ -280,18 +316,16 @@ class Producer(LoopBound, Generic[K, V]):
             partition = self._partitioner.partition(view, key, size_bytes)
         elif partition not in view.partitions:
             self._accumulator.drop(size_bytes)
-            raise UnknownTopicOrPartition(
-                f"topic {topic} has {view.partition_count} partitions, no partition {partition}"
-            )
+            raise _no_partition(view, partition)
         is_news = self._accumulator.append(
-            TopicPartition(topic, partition),
+            (topic, partition),
             self._clock.wall_ms() if timestamp is None else timestamp,
             key,
             value,
             headers,
             future,
             size_bytes,
-            self._loop.time(),
+            self._loop.time,
         )
         if is_news:
             self._sender.wake()
@@ -466,6 +500,7 @@ class Producer(LoopBound, Generic[K, V]):
             return
         self._enter()
         self._is_closed = True
+        self._size_bytes_max = -1
         try:
             if timeout_s is None or timeout_s > 0:
                 await self.flush(timeout_s)
@@ -475,3 +510,7 @@ class Producer(LoopBound, Generic[K, V]):
             self._held.fail_all(ClientClosed("the producer was closed before the record was sent"))
             self._sender.close()
             await self.cluster.close()
+
+
+def _no_partition(view: TopicView, partition: int) -> UnknownTopicOrPartition:
+    return UnknownTopicOrPartition(f"topic {view.name} has {view.partition_count} partitions, no partition {partition}")

@@ -31,22 +31,20 @@ class HeldRecords:
         self._find: Final = find
         self._append: Final = append
         self._drop: Final = drop
-        self._by_topic: dict[str, deque[Held]] = {}
+        self.by_topic: dict[str, deque[Held]] = {}
+        """The records held, by topic; a topic without any is not in it."""
         self._arrivals: dict[str, asyncio.Future[None]] = {}
 
     def __contains__(self, topic: str) -> bool:
-        return topic in self._by_topic
-
-    def __bool__(self) -> bool:
-        return bool(self._by_topic)
+        return topic in self.by_topic
 
     def hold(
         self, record: EncodedRecord, size_bytes: int, future: RecordFuture, spawn: Callable[..., object]
     ) -> asyncio.Future[None]:
         """Keep a record; returns a future that completes when the records of its topic have been appended."""
-        held = self._by_topic.get(record.topic)
+        held = self.by_topic.get(record.topic)
         if held is None:
-            held = self._by_topic[record.topic] = deque()
+            held = self.by_topic[record.topic] = deque()
             self._arrivals[record.topic] = asyncio.get_running_loop().create_future()
             spawn(self._release(record.topic))
         held.append((record, size_bytes, future))
@@ -61,7 +59,7 @@ class HeldRecords:
         except BaseException:
             self._arrivals.pop(topic).cancel()
             raise
-        held = self._by_topic.pop(topic)
+        held = self.by_topic.pop(topic)
         arrival = self._arrivals.pop(topic)
         for record, size_bytes, future in held:
             try:
@@ -73,7 +71,7 @@ class HeldRecords:
 
     def _fail(self, topic: str, error: ApiError) -> None:
         arrival = self._arrivals.pop(topic)
-        for _, size_bytes, future in self._by_topic.pop(topic):
+        for _, size_bytes, future in self.by_topic.pop(topic):
             self._drop(size_bytes)
             _fail_one(future, error)
         if not arrival.done():
@@ -83,8 +81,8 @@ class HeldRecords:
 
     def fail_all(self, error: ApiError) -> None:
         """Drop all records: their futures fail with ``error``."""
-        for topic in list(self._by_topic):
-            held = self._by_topic[topic]
+        for topic in list(self.by_topic):
+            held = self.by_topic[topic]
             while held:
                 _, size_bytes, future = held.popleft()
                 self._drop(size_bytes)

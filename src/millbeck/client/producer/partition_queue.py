@@ -80,11 +80,6 @@ class PartitionQueue:
     def is_idle(self) -> bool:
         return not self.waiting and not self.in_flight
 
-    @property
-    def open_batch(self) -> ProducerBatch | None:
-        """The batch that still accepts records."""
-        return self.waiting[-1] if self.waiting and not self.waiting[-1].is_closed else None
-
     def batches(self) -> Iterator[ProducerBatch]:
         yield from self.in_flight
         yield from self.waiting

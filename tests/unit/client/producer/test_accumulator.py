@@ -29,7 +29,7 @@ def add(accumulator: RecordAccumulator, partition: TopicPartition, value: bytes,
     size_bytes = record_size_max(None, value, ())
     assert accumulator.try_reserve(size_bytes)
     future = asyncio.get_running_loop().create_future()
-    return accumulator.append(partition, 0, None, value, (), future, size_bytes, now_s)
+    return accumulator.append(partition, 0, None, value, (), future, size_bytes, lambda: now_s)
 
 
 HEADERS = st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=9)), max_size=3).map(tuple)
