@@ -67,11 +67,11 @@ def test_no_more_than_allowed_are_in_flight() -> None:
 
 def test_adding_closes_the_batch_before() -> None:
     queue = make_queue(counts=(1,))
-    first = queue.open_batch
-    assert first is not None
+    first = queue.waiting[-1]
+    assert not first.is_closed
     queue.add(make_batch())
     assert first.is_closed
-    assert queue.open_batch is queue.waiting[-1]
+    assert not queue.waiting[-1].is_closed
 
 
 def test_nothing_is_sent_before_everything_behind_a_failure_is_answered() -> None:
