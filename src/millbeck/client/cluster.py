@@ -36,17 +36,20 @@ from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
     ApiError,
     CoordinatorNotAvailable,
+    InvalidRequest,
     InvalidTopic,
     LeaderNotAvailable,
     RebootstrapRequired,
     UnknownTopicOrPartition,
     from_code,
 )
+from millbeck.kernel.ids import Uuid
 from millbeck.kernel.tls import TlsSource
 from millbeck.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 if TYPE_CHECKING:
     from millbeck.client.sasl import SaslCredentials
+    from millbeck.client.telemetry.reporter import TelemetryReporter
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -58,6 +61,8 @@ COORDINATOR: Final = "coordinator"
 FETCH: Final = "fetch"
 
 GROUP_KEY: Final = 0
+_GET_TELEMETRY_SUBSCRIPTIONS: Final = 71
+"""Its API key; the message itself is imported only if a broker offers it."""
 
 _Key = tuple[Address, str]
 
@@ -115,6 +120,9 @@ class Cluster:
         self.metrics = ClientMetrics(kind, config.client_id, self._loop.time, window)
         self._traffic = ConnectionMetrics(self.metrics, lambda: len(self._connections), self._node_at)
         self.metrics.gauge(f"{kind}-metrics", "metadata-age", lambda now_s: now_s - self._informed_s)
+        self.member_id: Callable[[], str] = str
+        """The member id of a client that is a member of a group."""
+        self._telemetry: TelemetryReporter | None = None
         self._reporters = reporters_named(config.metric_reporters)
         for reporter in self._reporters:
             reporter.start(self.metrics)
@@ -143,6 +151,8 @@ class Cluster:
         """Cancel all tasks and close all connections, and wait until they have ended."""
         if not self._is_closed:
             close_all(self._reporters)
+            if self._telemetry is not None:
+                await self._telemetry.terminate()
         self._is_closed = True
         tasks = list(self._tasks)
         for task in tasks:
@@ -416,12 +426,49 @@ class Cluster:
             raise from_code(response.error_code)
         self.metadata.update(response, is_complete=names is None)
         self._informed_s = self._loop.time()
+        if self._telemetry is None and self.config.enable_metrics_push and _collects_metrics(connection):
+            self._begin_telemetry()
         self.announce()
         return response
 
     def announce(self) -> None:
         for callback in self.on_update:
             callback()
+
+    # telemetry (KIP-714)
+
+    def _begin_telemetry(self) -> None:
+        from millbeck.client.telemetry.reporter import TelemetryReporter
+
+        self._telemetry = TelemetryReporter(self)
+        self.spawn(self._telemetry.run())
+
+    def labels(self) -> dict[str, str]:
+        """What brokers that collect metrics are told of this client."""
+        named = ("client_rack", "group_id", "group_instance_id", "transactional_id")
+        labels = {name: getattr(self.config, name, None) or "" for name in named}
+        return {**labels, "group_member_id": self.member_id()}
+
+    async def client_instance_id(self, timeout_s: float) -> Uuid:
+        """The id under which brokers collect this client's metrics; raises `UnsupportedByBroker` if they do not."""
+        if not self.config.enable_metrics_push:
+            raise InvalidRequest("enable.metrics.push is false: brokers know this client by no instance id")
+        deadline = Deadline(timeout_s)
+        if self._telemetry is None:
+
+            async def attempt(remaining: Deadline) -> None:
+                await self.ask_metadata([], remaining)
+
+            await self.retrying(attempt, timeout_s=timeout_s)
+        if self._telemetry is None:
+            raise UnsupportedByBroker(
+                "the brokers collect no metrics of clients: none of their metric.reporters is a ClientTelemetry"
+            )
+        try:
+            async with asyncio.timeout(deadline.remaining_s):
+                return await asyncio.shield(self._telemetry.client_instance_id)
+        except TimeoutError:
+            raise RequestTimeout("no broker sent a client instance id in time") from None
 
     def request_refresh(self) -> None:
         """Wake the refresh task before the metadata expires."""
@@ -525,6 +572,10 @@ class Cluster:
         if found.error_code:
             raise from_code(found.error_code, found.error_message or "")
         return BrokerMetadata(found.node_id, Address(found.host, found.port))
+
+
+def _collects_metrics(connection: Connection) -> bool:
+    return connection.versions is not None and _GET_TELEMETRY_SUBSCRIPTIONS in connection.versions.ranges
 
 
 def _tls_of(config: ClientConfig, environment: Environment) -> TlsSource | None:

@@ -16,6 +16,7 @@ from millbeck.client.oauth.options import ClientOauthOptions
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.option_layers import ConfigLayers
 from millbeck.kernel.options import (
+    BOOLEAN,
     INT,
     LIST,
     LONG,
@@ -190,6 +191,14 @@ class ClientConfig(ClientOauthOptions):
         importance=Importance.LOW,
         doc="Metrics reporters: entry points in the group millbeck.metric_reporters, or module:class. "
         "The name of Kafka's JmxReporter has no effect.",
+    )
+    enable_metrics_push = option(
+        "enable.metrics.push",
+        BOOLEAN,
+        True,
+        scope=CLIENT,
+        importance=Importance.LOW,
+        doc="Whether metrics are pushed to brokers that ask for them (KIP-714).",
     )
     security_protocol = option(
         "security.protocol",

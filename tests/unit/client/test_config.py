@@ -74,7 +74,7 @@ def test_a_setting_that_is_not_available_is_refused_unless_it_asks_for_what_happ
     for name, values in ASKS_FOR_NOTHING.items():
         for value in values:
             ConsumerConfig.parse(BOOTSTRAP | {name: value})
-    for name in ("sasl.kerberos.kinit.cmd", "statistics.interval.ms", "enable.metrics.push", "client.dns.lookup"):
+    for name in ("sasl.kerberos.kinit.cmd", "statistics.interval.ms", "client.dns.lookup"):
         with pytest.raises(InvalidConfig, match=rf"{name}=.* is not available here: "):
             ConsumerConfig.parse(BOOTSTRAP | {name: "true"})
 

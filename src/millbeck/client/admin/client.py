@@ -19,7 +19,7 @@ from millbeck.client.config import ClientConfig, Value
 from millbeck.client.lifecycle import LoopBound, merged
 from millbeck.client.metrics.registry import MetricName
 from millbeck.kernel.environment import Environment
-from millbeck.kernel.ids import TopicPartition, Uuid
+from millbeck.kernel.ids import TopicPartition, Uuid, uuid_text
 
 if TYPE_CHECKING:
     from millbeck.client.admin.outcomes import Outcomes
@@ -98,6 +98,15 @@ class Admin(LoopBound):
     def metrics(self) -> dict[MetricName, float]:
         """The values of all metrics now, under the names of Kafka's Java clients."""
         return self.cluster.metrics.read()
+
+    async def client_instance_id(self, *, timeout_s: float | None = None) -> str:
+        """The id under which brokers collect this client's metrics (KIP-714); raises `UnsupportedByBroker` if they do
+        not."""
+        return uuid_text(
+            await self.cluster.client_instance_id(
+                self.config.default_api_timeout_ms / 1000 if timeout_s is None else timeout_s
+            )
+        )
 
     # topics
 

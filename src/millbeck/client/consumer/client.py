@@ -55,7 +55,7 @@ from millbeck.kernel.errors import (
     LeaderNotAvailable,
     OffsetOutOfRange,
 )
-from millbeck.kernel.ids import TopicPartition
+from millbeck.kernel.ids import TopicPartition, uuid_text
 from millbeck.records.record import Record
 from millbeck.records.typevars import K, V
 from millbeck.wire.messages.log_offsets import ListOffsetsPartitionResponse
@@ -131,6 +131,7 @@ class Consumer(LoopBound, Generic[K, V]):
         self._cluster = Cluster(
             self.environment, config, creates_topics=config.allow_auto_create_topics, kind="consumer"
         )
+        self._cluster.member_id = lambda: "" if self._membership is None else self._membership.member_id
         self._metrics = ConsumerMetrics(self._cluster.metrics, self._positions, reads_committed=config.reads_committed)
         self._commit_due_s = self._loop.time() + config.auto_commit_interval_ms / 1000
         self._commits = OrderedCommits(self._cluster.spawn)
@@ -423,6 +424,11 @@ class Consumer(LoopBound, Generic[K, V]):
     def metrics(self) -> dict[MetricName, float]:
         """The values of all metrics now, under the names of Kafka's Java clients."""
         return self.cluster.metrics.read()
+
+    async def client_instance_id(self, *, timeout_s: float | None = None) -> str:
+        """The id under which brokers collect this client's metrics (KIP-714); raises `UnsupportedByBroker` if they do
+        not."""
+        return uuid_text(await self.cluster.client_instance_id(self._timeout_s(timeout_s)))
 
     # records
 

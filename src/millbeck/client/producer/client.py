@@ -54,7 +54,7 @@ from millbeck.client.producer.transactions import PreparedState, Stage, Transact
 from millbeck.client.serialization import Serializer, serialized
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidRequest, InvalidTxnState, UnknownTopicOrPartition
-from millbeck.kernel.ids import TopicPartition
+from millbeck.kernel.ids import TopicPartition, uuid_text
 from millbeck.records.record import Header
 from millbeck.records.typevars import K, V
 
@@ -375,6 +375,11 @@ class Producer(LoopBound, Generic[K, V]):
     def metrics(self) -> dict[MetricName, float]:
         """The values of all metrics now, under the names of Kafka's Java clients."""
         return self.cluster.metrics.read()
+
+    async def client_instance_id(self, *, timeout_s: float | None = None) -> str:
+        """The id under which brokers collect this client's metrics (KIP-714); raises `UnsupportedByBroker` if they do
+        not."""
+        return uuid_text(await self.cluster.client_instance_id(self._block_s(timeout_s)))
 
     @property
     def buffered_bytes(self) -> int:

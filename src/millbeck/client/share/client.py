@@ -47,7 +47,7 @@ from millbeck.kernel.errors import (
     NotLeaderOrFollower,
     from_code,
 )
-from millbeck.kernel.ids import TopicPartition
+from millbeck.kernel.ids import TopicPartition, uuid_text
 from millbeck.records import batch
 from millbeck.records.record import Record, RecordSource
 from millbeck.records.typevars import K, V
@@ -114,6 +114,7 @@ class ShareConsumer(LoopBound, Generic[K, V]):
         assert group_id is not None
         self._cluster = Cluster(self.environment, self.config, kind="consumer-share")
         self._membership = ShareMembership(self._cluster, group_id, self.config.client_rack, self._wake_up)
+        self._cluster.member_id = lambda: self.member_id
         if self._topics:
             self._subscribed()
 
@@ -134,6 +135,15 @@ class ShareConsumer(LoopBound, Generic[K, V]):
     def metrics(self) -> dict[MetricName, float]:
         """The values of all metrics now, under the names of Kafka's Java clients."""
         return self.cluster.metrics.read()
+
+    async def client_instance_id(self, *, timeout_s: float | None = None) -> str:
+        """The id under which brokers collect this client's metrics (KIP-714); raises `UnsupportedByBroker` if they do
+        not."""
+        return uuid_text(
+            await self.cluster.client_instance_id(
+                self.config.default_api_timeout_ms / 1000 if timeout_s is None else timeout_s
+            )
+        )
 
     @property
     def member_id(self) -> str:

@@ -229,6 +229,9 @@ class Consumer(Background, Generic[K, V]):
     def metrics(self) -> dict[MetricName, float]:
         return self._call_plain(self._consumer.metrics)
 
+    def client_instance_id(self, *, timeout_s: float | None = None) -> str:
+        return self._call(lambda: self._consumer.client_instance_id(timeout_s=timeout_s))
+
     def close(self, timeout_s: float = 30.0, *, leaves_group: bool | None = None) -> None:
         """Commit if auto-commit is enabled, leave the group, and stop the thread."""
 

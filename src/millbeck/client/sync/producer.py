@@ -244,6 +244,9 @@ class Producer(Background, Generic[K, V]):
     def metrics(self) -> dict[MetricName, float]:
         return self._call_plain(self._producer.metrics)
 
+    def client_instance_id(self, *, timeout_s: float | None = None) -> str:
+        return self._call(lambda: self._producer.client_instance_id(timeout_s=timeout_s))
+
     def close(self, timeout_s: float | None = None) -> None:
         """Send remaining records, for up to ``timeout_s``; those not acknowledged by then fail."""
 

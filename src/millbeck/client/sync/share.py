@@ -70,6 +70,9 @@ class ShareConsumer(Background, Generic[K, V]):
     def metrics(self) -> dict[MetricName, float]:
         return self._call_plain(self._consumer.metrics)
 
+    def client_instance_id(self, *, timeout_s: float | None = None) -> str:
+        return self._call(lambda: self._consumer.client_instance_id(timeout_s=timeout_s))
+
     def close(self) -> None:
         """Accept (implicit mode) or release (explicit mode) pending records, and leave the group."""
         self._close(self._consumer.close)
