@@ -30,6 +30,8 @@ INSTANCE_ID = bytes(range(16))
 def fields(data: bytes) -> Iterator[tuple[int, Any]]:
     """The fields of a protobuf message: numbers, doubles as bytes, and the rest as bytes."""
 
+    place = 0
+
     def varint() -> int:
         nonlocal place
         value = shift = 0
@@ -41,7 +43,6 @@ def fields(data: bytes) -> Iterator[tuple[int, Any]]:
             if byte < 0x80:
                 return value
 
-    place = 0
     while place < len(data):
         key = varint()
         if key & 7 == 0:
