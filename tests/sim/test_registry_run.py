@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from millbeck import compiled
+from millbeck.client.schemas.log_records import LogKey, LogRecord, encode_key
 from millbeck.registry import writer
-from millbeck.registry.log_records import LogKey, LogRecord, encode_key
 from millbeck.registry.reader import Reader
 from millbeck.registry.state import RegistryState
 from millbeck.registry.writer import Writer

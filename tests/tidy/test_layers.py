@@ -57,6 +57,7 @@ ROOMS = {
     "fetch": 5,
     "metadata": 5,
     "replicas": 4,
+    "schemas": 4,
     "topic_writer": 4,
     "transactions": 4,
     "network": 3,

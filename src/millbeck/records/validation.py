@@ -7,7 +7,8 @@ or when the header's largest timestamp is not the records'.
 
 Order of the checks: shape and format (`InvalidRecord`, `CorruptMessage`), codec (`UnsupportedCompressionType`), size
 (`MessageTooLarge`), checksum (`CorruptMessage`), header fields (`InvalidRecord`), the records themselves
-(`InvalidRecord`), and at last the topic's rules about keys and timestamps, whose errors list the rejected records.
+(`InvalidRecord`), and at last the topic's rules about keys, timestamps and schemas, whose errors list the rejected
+records.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from millbeck.records.header import (
 from millbeck.records.native.read import read_records
 from millbeck.records.native.record import NO_TIMESTAMP
 from millbeck.records.native.walk import OK, PROBLEMS, walk
+from millbeck.records.schema_validation import SchemaRules
 
 INT64_MAX: Final = 2**63 - 1
 RECORD_ERRORS_MAX: Final = 100
@@ -80,6 +82,8 @@ class ValidationRules:
     timestamp_after_max_ms: int = 3_600_000
     keys_required: bool = False
     """Whether every record needs a key, as in compacted topics."""
+    schemas: SchemaRules | None = None
+    """The schemas that records may have; None if the topic accepts anything."""
 
     @property
     def decompressed_bytes_max(self) -> int:
@@ -153,6 +157,8 @@ def validate(
         raise InvalidRecord(f"record {index} of the batch is malformed: {PROBLEMS[problem]}")
     if refused:
         raise _refusal(payload, start, header, oldest, newest, rules)
+    if rules.schemas is not None:
+        rules.schemas.check(payload, start, count)
 
     if (
         rules.timestamp_type

@@ -1,6 +1,5 @@
 """The schema registry: schemas with ids, versions and compatibility rules, kept in the topic ``_schemas``.
 
-    log_records   the keys and values of ``_schemas``, byte for byte those of Confluent's registry
     state         the state after all records so far; only `RegistryState.replay` changes it
     registering, deleting, settings decisions: from a request and the state to records and an answer, without changes
 

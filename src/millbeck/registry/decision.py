@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from millbeck.client.schemas.log_records import LogRecord
 from millbeck.registry.errors import OperationNotPermitted
-from millbeck.registry.log_records import LogRecord
 from millbeck.registry.state import READWRITE, RegistryState
 
 A = TypeVar("A")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from millbeck.client.schemas.log_records import KeyType, LogKey, LogRecord, encode_key
 from millbeck.registry.decision import Decision, check_writable
 from millbeck.registry.errors import (
     ContextNotEmpty,
@@ -20,7 +21,6 @@ from millbeck.registry.errors import (
     VersionNotSoftDeleted,
     VersionSoftDeleted,
 )
-from millbeck.registry.log_records import KeyType, LogKey, LogRecord, encode_key
 from millbeck.registry.state import RegistryState, Version, id_floor_key
 from millbeck.registry.subjects import DEFAULT_CONTEXT, context_of
 

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 
 from millbeck.client.cluster import COORDINATOR, Cluster
 from millbeck.client.retry import Deadline
+from millbeck.client.schemas.log_records import Json, UnreadableRecord, decode_json, encode_json
 from millbeck.kernel.errors import (
     ApiError,
     IllegalGeneration,
@@ -30,7 +31,6 @@ from millbeck.kernel.errors import (
     UnknownMemberId,
     from_code,
 )
-from millbeck.registry.log_records import Json, UnreadableRecord, decode_json, encode_json
 from millbeck.wire.messages.classic_groups import (
     HeartbeatRequest,
     HeartbeatResponse,

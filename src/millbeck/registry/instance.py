@@ -16,12 +16,12 @@ from typing import Any, Final, TypeVar
 
 from millbeck.client.cluster import Cluster
 from millbeck.client.config import ClientConfig, Value
+from millbeck.client.schemas.log_records import LogRecord
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError, InvalidProducerEpoch, ProducerFenced
 from millbeck.registry.decision import Decision
 from millbeck.registry.election import Elected, Election, ElectionSettings, Identity
 from millbeck.registry.errors import RegistryError, StoreFailed, StoreTimeout, UnknownLeader
-from millbeck.registry.log_records import LogRecord
 from millbeck.registry.reader import Reader
 from millbeck.registry.state import BACKWARD, RegistryState
 from millbeck.registry.topic import ensure_topic

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
+from millbeck.client.schemas.log_records import KeyType, LogKey, LogRecord, encode_key
 from millbeck.registry.decision import IMPORT, Decision, check_writable
 from millbeck.registry.errors import IdDoesNotMatch, IncompatibleSchema, InvalidVersion, OperationNotPermitted
-from millbeck.registry.log_records import KeyType, LogKey, LogRecord, encode_key
 from millbeck.registry.schema import Schema, json_text
 from millbeck.registry.state import RegistryState, Version
 from millbeck.registry.subjects import check, context_of

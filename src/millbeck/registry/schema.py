@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from millbeck.registry.log_records import Json, UnreadableRecord, encode_json, positive
+from millbeck.client.schemas.log_records import Json, UnreadableRecord, encode_json, positive
 
 AVRO: Final = "AVRO"
 JSON: Final = "JSON"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from millbeck.client.schemas.log_records import Json, KeyType, LogKey
 from millbeck.registry.decision import IMPORT, MODES, Decision
 from millbeck.registry.errors import (
     InvalidCompatibility,
@@ -13,7 +14,6 @@ from millbeck.registry.errors import (
     SubjectNotFound,
     UnreadableBody,
 )
-from millbeck.registry.log_records import Json, KeyType, LogKey
 from millbeck.registry.state import BACKWARD, RegistryState
 from millbeck.registry.subjects import context_of, split
 

@@ -17,8 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from millbeck.registry.errors import SubjectNotFound, VersionNotFound
-from millbeck.registry.log_records import (
+from millbeck.client.schemas.log_records import (
     TENANT,
     Json,
     KeyType,
@@ -31,6 +30,7 @@ from millbeck.registry.log_records import (
     encode_key,
     positive,
 )
+from millbeck.registry.errors import SubjectNotFound, VersionNotFound
 from millbeck.registry.schema import Schema
 from millbeck.registry.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, context_of, context_prefix, qualify, split
 

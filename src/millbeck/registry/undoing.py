@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 from millbeck.client.config import Value
 from millbeck.client.consumer import Consumer
+from millbeck.client.schemas.log_records import KeyType, LogKey, LogRecord, UnreadableRecord, decode_key, encode_json
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.ids import TopicPartition
-from millbeck.registry.log_records import KeyType, LogKey, LogRecord, UnreadableRecord, decode_key, encode_json
 from millbeck.registry.state import RegistryState
 
 

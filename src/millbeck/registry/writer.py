@@ -23,11 +23,11 @@ from millbeck.client.config import Value
 from millbeck.client.consumer import Consumer
 from millbeck.client.producer import Producer
 from millbeck.client.producer.batch import RecordFuture
+from millbeck.client.schemas.log_records import KeyType, LogKey, LogRecord, encode_key
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.ids import TopicPartition
 from millbeck.registry.errors import StoreTimeout
-from millbeck.registry.log_records import KeyType, LogKey, LogRecord, encode_key
 from millbeck.registry.reader import CLEAN_HEADER, Reader
 from millbeck.registry.undoing import aborted_keys, undo
 

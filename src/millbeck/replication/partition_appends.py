@@ -153,8 +153,8 @@ class PartitionAppends:
                 transaction_version=transaction_version,
             )
         except (NotLeaderOrFollower, NotEnoughReplicas) as error:
-            if header.base_sequence >= 0 and origin is AppendOrigin.CLIENT:
-                self._remember(header, type(error), now_ms)
+            if origin is AppendOrigin.CLIENT:
+                self.remember_rejected(header, type(error), now_ms)
             raise
         except OutOfOrderSequenceNumber:
             if self._rejected is not None:
@@ -173,7 +173,10 @@ class PartitionAppends:
             self._event_batch.add_append(self)
         return staged
 
-    def _remember(self, header: BatchHeader, reason: type[ApiError], now_ms: int) -> None:
+    def remember_rejected(self, header: BatchHeader, reason: type[ApiError], now_ms: int) -> None:
+        """A client's batch was rejected with an error after which it is sent again: reject those behind it, too."""
+        if header.base_sequence < 0:
+            return
         if self._rejected is None:
             self._rejected = RejectedBatches()
         self._rejected.add(header.producer_id, header.producer_epoch, header.base_sequence, reason, now_ms)

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from millbeck.server.replicas.log_manager import LogManager
     from millbeck.server.requests.forwarding import Forwarder
     from millbeck.server.requests.revocation import Revocation
+    from millbeck.server.schemas.validation import SchemaValidation
     from millbeck.server.share.share_partition_manager import SharePartitionManager
     from millbeck.server.share.state_initializer import ShareStateInitializer
 
@@ -72,6 +73,7 @@ class Broker(ReplicationContext, TransactionContext, ShareContext):
     state_initializer: ShareStateInitializer
     producer_ids: ProducerIds
     logs: LogManager
+    schemas: SchemaValidation
     cleaner: Cleaner
     tls: NodeTls
 

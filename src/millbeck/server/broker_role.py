@@ -28,6 +28,7 @@ from millbeck.server.network.broker_connections import BrokerConnections
 from millbeck.server.network.listeners import Listeners
 from millbeck.server.replicas.log_manager import LogManager
 from millbeck.server.replicas.replica_manager import PartitionRoleChanges, ReplicaManager
+from millbeck.server.schemas.validation import SchemaValidation
 from millbeck.server.share.share_partition_manager import SharePartitionManager
 from millbeck.server.share.state_initializer import ShareStateInitializer
 from millbeck.server.transactions.write_verification import TransactionVerification
@@ -101,6 +102,7 @@ class BrokerRole:
             address_of=broker.replication.address_of,
             connection_settings=broker.replication.connection_settings,
         )
+        broker.schemas = SchemaValidation(broker, lambda: broker.peers)
         broker.verification = TransactionVerification(broker)
         broker.transactions = TransactionDriver(broker, broker.producer_ids)
         self.membership = BrokerLifecycleManager(
@@ -191,6 +193,8 @@ class BrokerRole:
         gone = sum(len(topic.partitions) for topic in delta.topics.deleted.values())
         changed = gone + sum(1 for _ in delta.topics.changed_partitions())
         self._changed += changed
+        if changed or delta.configs.changed:
+            broker.schemas.follow()
         if changed >= LARGE_CHANGE_PARTITIONS or self._changed >= MANY_CHANGES_PARTITIONS:
             self._changed = 0
             self._settle_memory()

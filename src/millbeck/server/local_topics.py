@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from millbeck.kernel.errors import (
     ApiError,
@@ -15,13 +16,26 @@ from millbeck.kernel.ids import Uuid
 from millbeck.metadata.image import EMPTY, MetadataImage
 from millbeck.records.batch import TimestampType
 from millbeck.records.compression import Codec
+from millbeck.records.schema_validation import AcceptedIds, SchemaRules
 from millbeck.records.validation import ValidationRules
 from millbeck.replication.partition import Partition
 from millbeck.storage.config import COMPACT, LOG_APPEND_TIME, LogConfig
 
+KEY_SCHEMAS: Final = LogConfig.confluent_key_schema_validation.name
+VALUE_SCHEMAS: Final = LogConfig.confluent_value_schema_validation.name
+
 
 def rules_of(config: LogConfig) -> ValidationRules:
-    """The validation rules for produced batches, from the topic's configuration."""
+    """The validation rules for produced batches, from the topic's configuration.
+
+    If schemas are validated, none is accepted yet: `schemas.SchemaValidation` sets them.
+    """
+    schemas: SchemaRules | None = None
+    if config.confluent_key_schema_validation or config.confluent_value_schema_validation:
+        schemas = SchemaRules(
+            keys=AcceptedIds(KEY_SCHEMAS, "") if config.confluent_key_schema_validation else None,
+            values=AcceptedIds(VALUE_SCHEMAS, "") if config.confluent_value_schema_validation else None,
+        )
     codec_name = config.compression_type
     codec = (
         None if codec_name == "producer" else Codec.NONE if codec_name == "uncompressed" else Codec[codec_name.upper()]
@@ -43,6 +57,7 @@ def rules_of(config: LogConfig) -> ValidationRules:
         timestamp_before_max_ms=config.message_timestamp_before_max_ms,
         timestamp_after_max_ms=config.message_timestamp_after_max_ms,
         keys_required=COMPACT in config.cleanup_policy,
+        schemas=schemas,
     )
 
 

@@ -33,6 +33,7 @@ from millbeck.kernel.units import DAY_MS, GIB, HOUR_MS, LONG_MAX, MIB, MINUTE_MS
 COMPACT = "compact"
 DELETE = "delete"
 LOG_APPEND_TIME = "LogAppendTime"
+STRATEGIES = ("TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy")
 CREATE_TIME = "CreateTime"
 UNLIMITED = -1
 AS_THE_WHOLE_LOG = -2
@@ -52,6 +53,10 @@ def _are_throttled_replicas(entries: tuple[str, ...]) -> bool:
 _THROTTLED_REPLICAS: Validator[tuple[str, ...]] = Validator(
     _are_throttled_replicas, "* or a list of partition:broker pairs"
 )
+_SUBJECT_NAME_STRATEGY: Validator[str] = Validator(
+    lambda name: name.rpartition(".")[2] in STRATEGIES, f"one of {', '.join(STRATEGIES)}, with or without its package"
+)
+_TOPIC_NAME_STRATEGY = f"io.confluent.kafka.serializers.subject.{STRATEGIES[0]}"
 _GZIP_LEVEL: Validator[int] = Validator(lambda level: level == -1 or 1 <= level <= 9, "between 1 and 9, or -1")
 
 
@@ -103,6 +108,39 @@ class LogConfig(Section):
         scope=TOPIC,
         synonyms=[Synonym("compression.zstd.level")],
         doc="The zstd level used when compression.type is zstd.",
+    )
+    confluent_key_schema_validation = option(
+        "confluent.key.schema.validation",
+        BOOLEAN,
+        False,
+        scope=TOPIC,
+        doc="Whether brokers refuse records whose key has no schema id, or one that the schema registry does not have "
+        "for the topic (INVALID_RECORD). Apache Kafka ignores this option, as it does the other three of this kind.",
+    )
+    confluent_key_subject_name_strategy = option(
+        "confluent.key.subject.name.strategy",
+        STRING,
+        _TOPIC_NAME_STRATEGY,
+        valid=_SUBJECT_NAME_STRATEGY,
+        scope=TOPIC,
+        doc="The subject that the schema of a key must belong to: that of the topic, of the record's name or of both "
+        f"({', '.join(STRATEGIES)}).",
+    )
+    confluent_value_schema_validation = option(
+        "confluent.value.schema.validation",
+        BOOLEAN,
+        False,
+        scope=TOPIC,
+        doc="Whether brokers refuse records whose value has no schema id, or one that the schema registry does not "
+        "have for the topic (INVALID_RECORD). A null value is accepted.",
+    )
+    confluent_value_subject_name_strategy = option(
+        "confluent.value.subject.name.strategy",
+        STRING,
+        _TOPIC_NAME_STRATEGY,
+        valid=_SUBJECT_NAME_STRATEGY,
+        scope=TOPIC,
+        doc="The subject that the schema of a value must belong to, as confluent.key.subject.name.strategy for keys.",
     )
     delete_retention_ms = option(
         "delete.retention.ms",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from millbeck.client.schemas.log_records import UnreadableRecord, decode_json
 from millbeck.registry.election import Identity, choose
-from millbeck.registry.log_records import UnreadableRecord, decode_json
 
 R1, R2, READER = Identity("r1", 8081), Identity("r2", 8081), Identity("r0", 8081, is_eligible=False)
 CHOICES = {

@@ -14,6 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from millbeck.client.schemas.log_records import KeyType, LogKey, LogRecord, decode_json, encode_key
 from millbeck.registry.decision import Decision
 from millbeck.registry.deleting import delete_context, delete_subject, delete_version
 from millbeck.registry.errors import (
@@ -32,7 +33,6 @@ from millbeck.registry.errors import (
     VersionNotSoftDeleted,
     VersionSoftDeleted,
 )
-from millbeck.registry.log_records import KeyType, LogKey, LogRecord, decode_json, encode_key
 from millbeck.registry.registering import Checked, Register, StateMoved, compared_with, register, stamp
 from millbeck.registry.schema import AVRO, Reference, Schema
 from millbeck.registry.settings import check_rule_set, delete_config, delete_mode, set_config, set_mode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millbeck.registry.log_records import KeyType, LogKey, encode_key
+from millbeck.client.schemas.log_records import KeyType, LogKey, encode_key
 from millbeck.registry.state import RegistryState
 from millbeck.registry.undoing import undo
 

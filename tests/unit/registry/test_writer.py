@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from millbeck.client.schemas.log_records import KeyType, LogKey, LogRecord, encode_key
 from millbeck.host import real_environment
 from millbeck.kernel.errors import ProducerFenced
 from millbeck.registry import writer
-from millbeck.registry.log_records import KeyType, LogKey, LogRecord, encode_key
 from millbeck.registry.reader import Reader
 from millbeck.registry.writer import Writer
 

@@ -47,12 +47,24 @@ KAFKA = {
 """Type, default and broker synonyms of every topic option in Kafka 4.3, as its own classes list them."""
 
 
+CONFLUENTS = {
+    f"confluent.{part}.{name}": (kind, default, "")
+    for part in ("key", "value")
+    for name, kind, default in (
+        ("schema.validation", "boolean", "false"),
+        ("subject.name.strategy", "string", "io.confluent.kafka.serializers.subject.TopicNameStrategy"),
+    )
+}
+"""Those of Confluent's server for validated schemas."""
+
+
 def test_exactly_kafkas_options_are_declared() -> None:
     found = {
         option.name: (option.kind.name, option.default_text, " ".join(synonym.name for synonym in option.synonyms))
         for option in TOPIC_OPTIONS
     }
     assert found.pop("errors.deadletterqueue.group.enable") == ("boolean", "false", ""), "KIP-1191, later than 4.3"
+    assert {name: found.pop(name) for name in list(found) if name.startswith("confluent.")} == CONFLUENTS
     assert found == KAFKA
     assert all(option.scope is Scope.TOPIC for option in TOPIC_OPTIONS)
     assert [option.name for option in TOPIC_OPTIONS if option.internal] == ["internal.segment.bytes"]
@@ -64,6 +76,8 @@ def test_exactly_kafkas_options_are_declared() -> None:
         ("cleanup.policy", "shred"),
         ("cleanup.policy", "delete,delete"),
         ("compression.type", "brotli"),
+        ("confluent.value.schema.validation", "sometimes"),
+        ("confluent.key.subject.name.strategy", "MyStrategy"),
         ("compression.gzip.level", "0"),
         ("compression.gzip.level", "10"),
         ("compression.lz4.level", "0"),

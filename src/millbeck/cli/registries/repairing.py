@@ -19,8 +19,9 @@ from millbeck.cli.registries.moving import SCHEMA, exported, imported
 from millbeck.cli.verbs import Command
 from millbeck.client.schemas.errors import BadRecord, UnknownSchema
 from millbeck.client.schemas.registry_client import RegistryClient
-from millbeck.client.schemas.wire_format import KEY_HEADER, VALUE_HEADER, read_header, unframed
+from millbeck.client.schemas.wire_format import read_header, unframed
 from millbeck.kernel.ids import TopicPartition
+from millbeck.records.schema_validation import KEY_HEADER, VALUE_HEADER
 
 NO_ID: Final = "no schema id"
 NO_SCHEMA: Final = "no schema with this id"

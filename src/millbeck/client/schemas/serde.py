@@ -15,9 +15,10 @@ from millbeck.client.schemas.model import RegisteredSchema, Schema
 from millbeck.client.schemas.naming import strategy_named
 from millbeck.client.schemas.registry_client import RegistryClient
 from millbeck.client.schemas.settings import RegistryClientConfig, SerdeConfig
-from millbeck.client.schemas.wire_format import KEY_HEADER, VALUE_HEADER, framed, guid_header, read_header, unframed
+from millbeck.client.schemas.wire_format import framed, guid_header, read_header, unframed
 from millbeck.kernel.errors import InvalidConfig
 from millbeck.records.record import Header
+from millbeck.records.schema_validation import KEY_HEADER, VALUE_HEADER
 
 _ID_LOCATIONS: Final = {"PrefixSchemaIdSerializer": False, "HeaderSchemaIdSerializer": True}
 _SHOWN_MAX: Final = 2000

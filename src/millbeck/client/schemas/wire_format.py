@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from millbeck.client.schemas.errors import BadRecord
+from millbeck.records.schema_validation import GUID_BYTES, GUID_MAGIC
 
 MAGIC: Final = 0
 HEADER_BYTES: Final = 5
@@ -22,26 +23,20 @@ _VARINT_BYTES_MAX: Final = 5
 _HEADER: Final = struct.Struct(">BI")
 
 
-KEY_HEADER: Final = "__key_schema_id"
-VALUE_HEADER: Final = "__value_schema_id"
-_GUID_MAGIC: Final = 1
-_GUID_BYTES: Final = 16
-
-
 def guid_header(guid: str, rest: bytes = b"") -> bytes:
     """The value of the header; for Protobuf ``rest`` is the message indexes."""
-    return bytes([_GUID_MAGIC]) + bytes.fromhex(guid.replace("-", "")) + rest
+    return bytes([GUID_MAGIC]) + bytes.fromhex(guid.replace("-", "")) + rest
 
 
 def read_header(value: bytes) -> tuple[int | str, bytes]:
     """The id or guid in a header, and the rest; raises `BadRecord`."""
-    if value[:1] != bytes([_GUID_MAGIC]):
+    if value[:1] != bytes([GUID_MAGIC]):
         return unframed(value)
-    if len(value) < 1 + _GUID_BYTES:
+    if len(value) < 1 + GUID_BYTES:
         raise BadRecord(f"the record's header has {len(value)} bytes, too few for the guid of a schema")
-    digits = value[1 : 1 + _GUID_BYTES].hex()
+    digits = value[1 : 1 + GUID_BYTES].hex()
     guid = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-    return guid, value[1 + _GUID_BYTES :]
+    return guid, value[1 + GUID_BYTES :]
 
 
 def framed(schema_id: int, payload: bytes) -> bytes:

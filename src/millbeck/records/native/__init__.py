@@ -30,6 +30,7 @@ MODULES: Final = (
     "bytes_writer",
     "columns",
     "rows",
+    "schema_ids",
 )
 """The native modules, in import order."""
 

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from millbeck.client.schemas.log_records import Json
 from millbeck.registry.errors import InvalidSchema, SchemaTooLarge
 from millbeck.registry.formats.interface import Form, Imported, Incompatibility, Limits, Policy, Roles
-from millbeck.registry.log_records import Json
 
 PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")

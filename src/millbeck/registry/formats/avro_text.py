@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from millbeck.client.schemas.log_records import Json, encode_json
 from millbeck.registry.formats.avro import (
     Array,
     AvroSchema,
@@ -23,7 +24,6 @@ from millbeck.registry.formats.avro import (
     Union,
 )
 from millbeck.registry.formats.interface import Form
-from millbeck.registry.log_records import Json, encode_json
 
 
 def text_of(schema: AvroSchema, form: Form) -> str:

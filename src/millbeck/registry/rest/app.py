@@ -20,11 +20,11 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from millbeck.client.schemas.log_records import Json, encode_json
 from millbeck.kernel.errors import ApiError
 from millbeck.registry.access import EVERYBODY, Role, User
 from millbeck.registry.errors import RegistryError, StoreTimeout, UnknownLeader
 from millbeck.registry.instance import NotLeader
-from millbeck.registry.log_records import Json, encode_json
 from millbeck.registry.rest import schemas, settings, subjects
 from millbeck.registry.rest.authentication import Guard, Refused
 from millbeck.registry.rest.calls import Answer, Call

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from millbeck import __version__
-from millbeck.registry.log_records import Json
+from millbeck.client.schemas.log_records import Json
 from millbeck.registry.rest.calls import Call
 from millbeck.registry.rest.forwarding import CONTENT_TYPE
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import parse_qs
 
+from millbeck.client.schemas.log_records import Json, UnreadableRecord
 from millbeck.registry.access import EVERYBODY, Role, User
 from millbeck.registry.errors import Forbidden, InvalidSchema, InvalidVersion, NoSuchPath, UnreadableBody
-from millbeck.registry.log_records import Json, UnreadableRecord
 from millbeck.registry.schema import AVRO, Schema, json_text, references_of
 from millbeck.registry.service import SchemaService
 from millbeck.registry.settings import check_rule_set

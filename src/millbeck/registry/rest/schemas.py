@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from millbeck.client.schemas.log_records import encode_json
 from millbeck.registry.access import Role
 from millbeck.registry.deleting import delete_context
 from millbeck.registry.errors import Forbidden, SchemaNotFound
-from millbeck.registry.log_records import encode_json
 from millbeck.registry.rest.calls import FLAG, NUMBER, TEXT, Answer, Calls
 from millbeck.registry.rest.requests import Request, schema_members, version_members
 from millbeck.registry.state import Version

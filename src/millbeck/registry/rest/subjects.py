@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from millbeck.client.schemas.log_records import Json
 from millbeck.registry.deleting import delete_subject, delete_version
 from millbeck.registry.errors import SchemaNotFound, SubjectNotFound
-from millbeck.registry.log_records import Json
 from millbeck.registry.rest.calls import FLAG, NUMBER, TEXT, Answer, Calls
 from millbeck.registry.rest.requests import Request, version_members
 from millbeck.registry.subjects import ALL_CONTEXTS, DEFAULT_CONTEXT, context_prefix, qualify

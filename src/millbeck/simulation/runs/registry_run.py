@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from millbeck.client.consumer import Consumer
 from millbeck.client.producer import Producer
+from millbeck.client.schemas.log_records import KeyType, decode_json, decode_key
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.ids import TopicPartition
@@ -39,7 +40,6 @@ from millbeck.registry.errors import (
     UnknownLeader,
 )
 from millbeck.registry.instance import Instance, InstanceSettings, NotLeader
-from millbeck.registry.log_records import KeyType, decode_json, decode_key
 from millbeck.registry.registering import Checked, Register, register
 from millbeck.registry.schema import AVRO, Schema
 from millbeck.registry.state import RegistryState, Version

@@ -19,8 +19,9 @@ from millbeck.cli.registries.repairing import NO_ID, NO_REFERENCE, NO_SCHEMA, Sc
 from millbeck.client.schemas import transport
 from millbeck.client.schemas.errors import SchemaError
 from millbeck.client.schemas.registry_client import RegistryClient
-from millbeck.client.schemas.wire_format import VALUE_HEADER, framed, guid_header
+from millbeck.client.schemas.wire_format import framed, guid_header
 from millbeck.kernel.ids import TopicPartition
+from millbeck.records.schema_validation import VALUE_HEADER
 from tests.unit.registry.rest.in_memory import Client
 
 ORDER: dict[str, Any] = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}

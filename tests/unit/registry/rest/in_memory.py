@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from millbeck.client.schemas.log_records import LogRecord
 from millbeck.host import real_environment
 from millbeck.registry.decision import Decision
 from millbeck.registry.election import Identity
 from millbeck.registry.formats.every import every_format
 from millbeck.registry.instance import InstanceSettings, NotLeader
-from millbeck.registry.log_records import LogRecord
 from millbeck.registry.rest.app import RegistryApp
 from millbeck.registry.service import SchemaService
 from millbeck.registry.state import RegistryState

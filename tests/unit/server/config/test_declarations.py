@@ -63,6 +63,11 @@ OURS = {
     "millbeck.topic.policy.partitions.max": "see above",
     "millbeck.topic.policy.partitions.min": "see above",
     "millbeck.topic.policy.replication.factor.min": "see above",
+    "confluent.key.schema.validation": "Kafka has no schemas; Confluent's server has this option",
+    "confluent.key.subject.name.strategy": "see above",
+    "confluent.value.schema.validation": "see above",
+    "confluent.value.subject.name.strategy": "see above",
+    "millbeck.schemas.topic": "see above",
     "millbeck.plain.verify": "Kafka has passwords of PLAIN in its JAAS configuration only",
 }
 DYNAMIC_ONLY = (

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import jsonschema_rs
 
+from millbeck.client.schemas.log_records import encode_json
 from millbeck.registry.errors import InvalidSchema, SchemaTooLarge
 from millbeck.registry.formats.interface import Form, Imported, Incompatibility, Limits, Policy, Roles
 from millbeck.registry.formats.json_schema.compatibility import problems_reading
@@ -20,7 +21,6 @@ from millbeck.registry.formats.json_schema.cycles import check_no_circle
 from millbeck.registry.formats.json_schema.documents import Documents
 from millbeck.registry.formats.json_schema.drafts import METASCHEMAS, Draft, Node, id_member, identifier
 from millbeck.registry.formats.json_schema.validators import VALIDATORS, registry_of
-from millbeck.registry.log_records import encode_json
 
 _SETS: Final = ("required", "type")
 """The keywords whose lists have no significant order."""

@@ -56,6 +56,14 @@ class TopicDefaultOptions(Section):
         doc="The policy that changes of configs must satisfy: the name of an entry point in the group "
         "millbeck.alter_config_policy. Set it on controllers.",
     )
+    schemas_topic = option(
+        "millbeck.schemas.topic",
+        STRING,
+        "_schemas",
+        importance=Importance.LOW,
+        doc="The topic of the schema registry (its kafkastore.topic), which brokers read for the topic options "
+        "confluent.key.schema.validation and confluent.value.schema.validation. They need READ on it.",
+    )
 
 
 class TopicPolicyOptions(Section):

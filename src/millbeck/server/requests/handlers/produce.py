@@ -9,6 +9,8 @@ Behaviour
   first batch of a transaction (`transactional_produce`).
 - Errors are per partition. An invalid record is reported by its index in the batch. A broker that is not the leader
   returns the current leader.
+- With ``confluent.value.schema.validation``, a batch with an unknown schema waits until the broker has read all schemas
+  registered by then; it is refused if the schema is still unknown.
 - ``acks=all`` requires ``min.insync.replicas``: NOT_ENOUGH_REPLICAS before the append, NOT_ENOUGH_REPLICAS_AFTER_APPEND
   when the ISR shrinks below it during the wait, REQUEST_TIMED_OUT when replication takes too long.
 - Batches a producer sent after one that was refused with a retriable error are refused with the same error, where Kafka
@@ -34,7 +36,8 @@ from millbeck.kernel.errors import (
 from millbeck.kernel.ids import Uuid
 from millbeck.records.batch import TRANSACTIONAL_BIT
 from millbeck.records.compression import DecompressionLimit
-from millbeck.records.header import BatchHeader
+from millbeck.records.header import BatchHeader, read_header
+from millbeck.records.schema_validation import SchemaIdRefused
 from millbeck.records.validation import ValidatedBatch, validate
 from millbeck.replication.partition import Partition
 from millbeck.security.authorizer import Operation, ResourceType
@@ -158,6 +161,10 @@ def _append_if_light(
         validated = validate(batch, topic.rules, now_ms, allow_zstd, RAW_BYTES_MAX)
     except DecompressionLimit:
         return False
+    except SchemaIdRefused as refused:
+        if refused.may_be_new:
+            return False
+        raise
     if validated.header.attributes & TRANSACTIONAL_BIT:
         _check_transaction(append.reply, partition, validated.header, None)
     staged = partition.append(validated, append, now_ms=now_ms)
@@ -193,7 +200,13 @@ async def _append_heavy(
         try:
             if partition in refusals:
                 raise refusals[partition]
-            validated = await _validated(broker, topic, batch, now_ms, allow_zstd)
+            try:
+                validated = await _validated(broker, topic, batch, now_ms, allow_zstd)
+            except SchemaIdRefused as refused:
+                if not refused.may_be_new:
+                    raise
+                await _wait_for_schemas(broker, partition, batch, now_ms)
+                validated = await _validated(broker, topic, batch, now_ms, allow_zstd)
             # The topic may have been deleted during validation.
             if broker.topics.by_id.get(topic.topic_id) is not topic:
                 raise UnknownTopicOrPartition(f"{topic.name} was deleted")
@@ -212,6 +225,15 @@ async def _append_heavy(
             append.refuse(UnknownServerError())
     call.release()
     reply.staged(timeout_ms)
+
+
+async def _wait_for_schemas(broker: Broker, partition: Partition, batch: bytes, now_ms: int) -> None:
+    """Wait until the schemas that are registered by now are known; raises a retriable error if that takes too long."""
+    try:
+        await broker.schemas.catch_up()
+    except ApiError as error:
+        partition.remember_rejected(read_header(batch), type(error), now_ms)
+        raise
 
 
 async def _validated(broker: Broker, topic: LocalTopic, batch: bytes, now_ms: int, allow_zstd: bool) -> ValidatedBatch:

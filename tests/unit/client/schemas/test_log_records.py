@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millbeck.registry.log_records import (
+from millbeck.client.schemas.log_records import (
     KeyType,
     LogKey,
     UnreadableRecord,
