@@ -16,6 +16,7 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 TABLE: Final = "table"
+TEXT: Final = "text"
 JSON: Final = "json"
 YAML: Final = "yaml"
 
@@ -26,6 +27,7 @@ SHORTEST_COLUMN_IF_NEEDED: Final = 7
 HEADING_WIDTH: Final = 9
 _NO_HEADERS: Final = "millbeck.no_headers"
 _PLAIN: Final = re.compile(r"[A-Za-z_/][\w./+-]*", re.ASCII)
+_NOT_IN_YAML: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _WORDS_WITH_MEANING: Final = ("true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf")
 
 
@@ -51,6 +53,26 @@ def output_option(function: F) -> F:
         help="The output format.",
     )
     return output(headers(function))
+
+
+def stream_output_option(function: F) -> F:
+    """Add ``-o`` to a command that prints lines or records as they come (passed on as ``output``)."""
+    option = click.option(
+        "-o",
+        "--output",
+        type=click.Choice([TEXT, JSON, YAML]),
+        default=TEXT,
+        show_default=True,
+        help="The output format: text, one JSON object per line, or YAML documents.",
+    )
+    return option(function)
+
+
+def document(value: object, output: str) -> str:
+    """One item of a stream, without the last newline: a line of JSON or a document of YAML."""
+    if output == JSON:
+        return json.dumps(value, ensure_ascii=False)
+    return "\n".join(("---", *yaml_lines(value)))
 
 
 def hides_headers() -> bool:
@@ -225,5 +247,6 @@ def _is_block(value: object) -> bool:
 def _scalar(value: object) -> str:
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS_WITH_MEANING:
         return value
-    # JSON is valid YAML, so every scalar that is not a plain word is written as JSON.
-    return json.dumps(value, ensure_ascii=False)
+    # JSON is valid YAML, so every scalar that is not a plain word is written as JSON; YAML refuses some characters.
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() else _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +10,7 @@ import click
 
 from millbeck.cli.completed_types import FILE
 from millbeck.cli.connection_options import Target, run, target_options
-from millbeck.cli.output import check_reader
+from millbeck.cli.output import TEXT, check_reader, document, stream_output_option
 from millbeck.cli.verbs import SubcommandGroup
 from millbeck.security.audit.events import KINDS
 
@@ -33,14 +32,7 @@ def command() -> None:
 def selection_options(function: Callable[..., None]) -> Callable[..., None]:
     """Adds the options that select events, and those for their source."""
     for option in (
-        click.option(
-            "--output",
-            "-o",
-            type=click.Choice(["text", "json"]),
-            default="text",
-            show_default=True,
-            help="The output format.",
-        ),
+        stream_output_option,
         click.option(
             "--name", metavar="NAME", help="Show only changes of this item, such as topic:orders:retention.ms."
         ),
@@ -198,7 +190,7 @@ def _show(events: Iterable[Event], output: str) -> int:
 
     count = 0
     for event in events:
-        click.echo(json.dumps(event) if output == "json" else shown(event))
+        click.echo(shown(event) if output == TEXT else document(event, output))
         count += 1
     check_reader()
     return count

@@ -13,11 +13,11 @@ import click
 from millbeck.cli.commands.topic import settings_of
 from millbeck.cli.completed_types import GROUP, TOPIC
 from millbeck.cli.connection_options import Target, check_reachable, run, target_options, topic_guessed
-from millbeck.cli.output import check_reader
+from millbeck.cli.output import JSON, TEXT, check_reader, stream_output_option
 from millbeck.cli.records.record_format import (
     FormatError,
     RecordPrinter,
-    json_formatter,
+    document_formatter,
     kcat_formatter,
     property_formatter,
 )
@@ -90,13 +90,7 @@ class ConsumeRequest:
     metavar="FORMAT",
     help="The output in kcat's format: %k key, %s value, %t %p %o %T %h, \\n …",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="The output format: text, or one JSON object per line.",
-)
+@stream_output_option
 @click.option("-J", "as_json", is_flag=True, help="The same as --output json.")
 @click.option("-Z", "--null", "shows_null", is_flag=True, help="With --format: print NULL for null keys and values.")
 @click.option(
@@ -229,7 +223,9 @@ def _record_printer(
     try:
         if form is not None:
             return kcat_formatter(form, null=b"NULL" if shows_null else b"")
-        return json_formatter if as_json or output == "json" else property_formatter(properties)
+        if output == TEXT and not as_json:
+            return property_formatter(properties)
+        return document_formatter(JSON if as_json else output)
     except FormatError as error:
         raise click.UsageError(str(error)) from error
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from millbeck.cli.output import TEXT, document, stream_output_option
 from millbeck.cli.verbs import Command
 
 if TYPE_CHECKING:
@@ -32,13 +33,7 @@ SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".c
 @click.option(
     "--value-decoder-class", "--key-decoder-class", hidden=True, expose_value=False, is_flag=False, flag_value=""
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="The output format: text, or one JSON object per line.",
-)
+@stream_output_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -116,7 +111,7 @@ def _dump(path: str, depth: DumpOptions, output: str) -> int:
     from millbeck.cli.records.log_files import PROBLEM, base_offset_of, read_entries
 
     entries = read_entries(path, depth)
-    if output == "text":
+    if output == TEXT:
         click.echo(f"Dumping {path}")
         if path.endswith(".log"):
             click.echo(f"Log starting offset: {base_offset_of(path)}")
@@ -129,10 +124,10 @@ def _dump(path: str, depth: DumpOptions, output: str) -> int:
     with progress_of_loop() as show:
         for entry in entries:
             problem_count += entry.kind == PROBLEM
-            if output == "json":
-                click.echo(json.dumps({"file": path, "entry": entry.kind, **entry.fields}, ensure_ascii=False))
-            else:
+            if output == TEXT:
                 click.echo(text_of(entry))
+            else:
+                click.echo(document({"file": path, "entry": entry.kind, **entry.fields}, output))
             if isinstance(place := entry.fields.get("position"), int):
                 position = place
             show(how_far)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -49,14 +49,13 @@ def command(broker_list: str | None, topic_list: str | None, partitions: bool, o
             raise click.ClickException(
                 f"broker {missing[0]} does not exist; the brokers are {', '.join(map(str, there))}"
             )
-        outcomes = await admin.describe_log_dirs(brokers)
-        raise_failures(outcomes.failed)
+        described = await describe(admin, there if brokers is None else brokers)
         if kafka_tool() is not None:
             from millbeck.cli.kafka_tools.formats import log_dirs_text
 
-            click.echo(log_dirs_text(outcomes.succeeded, topics))
+            click.echo(log_dirs_text(described, topics))
             return
-        found = outcomes.succeeded.items()
+        found = described.items()
         if partitions:
             show_rows((row for broker, each in found for row in partition_rows(broker, each, topics)), output)
             return
@@ -70,6 +69,26 @@ def command(broker_list: str | None, topic_list: str | None, partitions: bool, o
                 click.echo(line)
 
     run_admin(target, work)
+
+
+async def describe(admin: Admin, brokers: Sequence[int]) -> dict[int, tuple[LogDirDescription, ...]]:
+    """The log directories of brokers, which are asked all at once; shows how many have answered."""
+    import asyncio
+
+    from millbeck.cli.progress import progress
+
+    found: dict[int, tuple[LogDirDescription, ...]] = {}
+    failed: dict[int, Exception] = {}
+
+    async def ask(broker: int) -> None:
+        outcomes = await admin.describe_log_dirs([broker])
+        found.update(outcomes.succeeded)
+        failed.update(outcomes.failed)
+
+    async with progress(lambda _: f"{len(found) + len(failed)} of {len(brokers)} brokers have answered"):
+        await asyncio.gather(*map(ask, brokers))
+    raise_failures(failed)
+    return {broker: found[broker] for broker in brokers}
 
 
 def directory_rows(

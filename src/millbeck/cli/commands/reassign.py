@@ -9,10 +9,10 @@ import click
 
 from millbeck.cli.completed_types import FILE
 from millbeck.cli.connection_options import Target, run_admin, target_options
-from millbeck.cli.output import TABLE, output_option, show_rows
+from millbeck.cli.output import TABLE, TEXT, document, output_option, show_rows, stream_output_option
 from millbeck.cli.sizes import ByteSizeType
 from millbeck.cli.topics.directory_moves import move_logs, print_replica_directories
-from millbeck.cli.topics.moves import copy_progress, move_rows, progress, proposal, wait_until_moved
+from millbeck.cli.topics.moves import copy_progress, move_rows, move_state, progress, proposal, wait_until_moved
 from millbeck.cli.topics.partition_files import assignment_text, read_assignment, read_directories, read_topics
 from millbeck.cli.topics.throttles import limit_directory_moves, remove_throttles, set_throttles
 from millbeck.cli.verbs import SubcommandGroup, kafka_tool
@@ -176,14 +176,16 @@ def execute(
 @_file_option
 @click.option("--preserve-throttles", is_flag=True, help="Keep the throttles when all moves are done.")
 @click.option("--wait", is_flag=True, help="Wait until all moves are done, showing the progress.")
+@stream_output_option
 @target_options
-def verify(path: str, preserve_throttles: bool, wait: bool, target: Target) -> None:
+def verify(path: str, preserve_throttles: bool, wait: bool, output: str, target: Target) -> None:
     """Show the state of each move; when all are done, remove the throttles.
 
     \b
     Examples:
       millbeck reassign verify --reassignment-json-file plan.json
       millbeck reassign verify --reassignment-json-file plan.json --wait
+      millbeck reassign verify --reassignment-json-file plan.json --output json
     """
     wanted, places = read_assignment(path), read_directories(path)
 
@@ -202,13 +204,16 @@ def verify(path: str, preserve_throttles: bool, wait: bool, target: Target) -> N
 
                 click.echo(status_line(partition, replicas, current, moving))
                 continue
-            shown = progress(partition, replicas, current, moving, copies.get(partition))
-            click.echo(f"{partition.topic}-{partition.partition}: {shown}")
-        are_placed = await print_replica_directories(admin, places) if places else True
+            move = (partition, replicas, current, moving, copies.get(partition))
+            if output == TEXT:
+                click.echo(f"{partition.topic}-{partition.partition}: {progress(*move)}")
+            else:
+                click.echo(document(move_state(*move), output))
+        are_placed = await print_replica_directories(admin, places, output) if places else True
         if not moving and are_placed and not preserve_throttles:
             await remove_throttles(admin, names)
             if kafka_tool() is None:
-                click.echo("no partition is moving; the throttles were removed")
+                click.echo("no partition is moving; the throttles were removed", err=output != TEXT)
             else:
                 from millbeck.cli.kafka_tools.reassignments import throttles_cleared
 

@@ -7,11 +7,12 @@ partition, ``%o`` offset, ``%T`` timestamp in milliseconds, ``%h`` headers, ``%%
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from struct import Struct
 from typing import TYPE_CHECKING, Final
+
+from millbeck.cli.output import document
 
 if TYPE_CHECKING:
     from millbeck.kernel.ids import TopicPartition
@@ -94,20 +95,25 @@ def property_formatter(properties: Mapping[str, str]) -> RecordPrinter:
     return show
 
 
-def json_formatter(partition: TopicPartition, record: Record) -> bytes:
-    """One JSON object and a newline. Bytes that are not UTF-8 are ``{"base64": ...}``, so that nothing is lost."""
-    shown = {
-        "topic": partition.topic,
-        "partition": partition.partition,
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        "key": _json_of(record.key),
-        "value": _json_of(record.value),
-        "headers": [
-            [_json_of(name.encode("utf-8", "surrogateescape")), _json_of(value)] for name, value in record.headers
-        ],
-    }
-    return json.dumps(shown, ensure_ascii=False).encode() + b"\n"
+def document_formatter(output: str) -> RecordPrinter:
+    """A JSON object in a line, or a YAML document. Bytes that are not UTF-8 are ``{"base64": ...}``, so that nothing is
+    lost."""
+
+    def show(partition: TopicPartition, record: Record) -> bytes:
+        shown = {
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "offset": record.offset,
+            "timestamp": record.timestamp,
+            "key": _json_of(record.key),
+            "value": _json_of(record.value),
+            "headers": [
+                [_json_of(name.encode("utf-8", "surrogateescape")), _json_of(value)] for name, value in record.headers
+            ],
+        }
+        return document(shown, output).encode() + b"\n"
+
+    return show
 
 
 def headers_text(record: Record, equals: bytes, separator: bytes, null: bytes) -> bytes:

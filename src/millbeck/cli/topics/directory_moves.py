@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from millbeck.cli.output import TEXT, document
 from millbeck.kernel.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ async def move_logs(admin: Admin, places: Places) -> None:
     raise_failures({f"{named(replica)} to {places[replica]}": error for replica, error in outcomes.failed.items()})
 
 
-async def print_replica_directories(admin: Admin, places: Places) -> bool:
+async def print_replica_directories(admin: Admin, places: Places, output: str = TEXT) -> bool:
     """Print for each replica whether it is in the wanted directory; returns whether all are."""
     found = (await admin.describe_log_dirs(sorted({broker for broker, _ in places}))).succeeded
     now: dict[tuple[int, TopicPartition], str] = {}
@@ -56,7 +57,13 @@ async def print_replica_directories(admin: Admin, places: Places) -> bool:
             for each in directory.replicas:
                 (coming if each.is_future else now)[broker, each.partition] = directory.path
     for replica, path in sorted(places.items()):
-        click.echo(f"{named(replica)}: {directory_text(path, now.get(replica), coming.get(replica))}")
+        if output == TEXT:
+            click.echo(f"{named(replica)}: {directory_text(path, now.get(replica), coming.get(replica))}")
+        else:
+            broker, (topic, partition) = replica
+            row = {"topic": topic, "partition": partition, "broker": broker}
+            row |= {"directory": now.get(replica), "moving_to": coming.get(replica), "wanted_directory": path}
+            click.echo(document(row, output))
     return all(now.get(replica) == path for replica, path in places.items())
 
 

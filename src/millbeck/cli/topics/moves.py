@@ -73,6 +73,30 @@ def progress(
     return f"not moving: it has replicas {ids_text(current[partition])} instead of {ids_text(wanted)}"
 
 
+def move_state(
+    partition: TopicPartition,
+    wanted: Sequence[int],
+    current: Mapping[TopicPartition, Sequence[int]],
+    moving: Mapping[TopicPartition, Reassignment],
+    copy: CopyProgress | None = None,
+) -> dict[str, object]:
+    """The state of a partition's move for programs."""
+    is_done = tuple(current.get(partition, ())) == tuple(wanted)
+    state = "missing" if partition not in current else "done" if is_done else "not moving"
+    row: dict[str, object] = {
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "state": "moving" if partition in moving else state,
+        "replicas": list(current.get(partition, ())),
+        "wanted": list(wanted),
+    }
+    if partition in moving:
+        row["adding"] = list(moving[partition].adding)
+    if copy is not None:
+        row |= {"copied_bytes": copy.done_bytes, "total_bytes": copy.total_bytes}
+    return row
+
+
 async def copy_progress(
     admin: Admin, moving: Mapping[TopicPartition, Reassignment]
 ) -> dict[TopicPartition, CopyProgress]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
+import yaml
 from click.testing import Result
 
 from millbeck.cli.audit.selection import Selection, parse_time, shown
@@ -57,6 +58,7 @@ def test_rotated_files_are_read_in_order(run: Run, path: Path) -> None:
     assert times(run("audit", "tail", "--file", str(path), "-n", "2").stdout) == ["12", "13"]
     found = run("audit", "search", "--file", str(path), "-o", "json").stdout.splitlines()
     assert [json.loads(line) for line in found] == EVENTS
+    assert list(yaml.safe_load_all(run("audit", "search", "--file", str(path), "-o", "yaml").stdout)) == EVENTS
 
 
 SEARCHES = {

@@ -6,6 +6,7 @@ from pathlib import Path
 from struct import pack
 
 import pytest
+import yaml
 from click.testing import Result
 
 from millbeck.cli.commands.dump_log import log_files_of, text_of
@@ -53,6 +54,8 @@ def test_the_text_has_the_form_of_kafkas_tool(run: Run, directory: Path) -> None
 def test_json_is_an_object_to_a_line(run: Run, directory: Path) -> None:
     lines = run("dump-log", str(directory), "--deep-iteration", "-o", "json").stdout.splitlines()
     shown = [json.loads(line) for line in lines]
+    documents = run("dump-log", str(directory), "--deep-iteration", "-o", "yaml").stdout
+    assert list(yaml.safe_load_all(documents)) == shown
     assert [each["entry"] for each in shown] == ["entry", "batch", "record", "batch", "record"]
     assert all("payload" not in each for each in shown)
 

@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
-from millbeck.cli.commands.log_dirs import directory_rows, offline_lines, partition_rows
+import click
+import pytest
+
+from millbeck.cli.commands.log_dirs import describe, directory_rows, offline_lines, partition_rows
+from millbeck.client.admin.outcomes import Outcomes
 from millbeck.client.admin.results import LogDirDescription, LogReplica
 from millbeck.kernel.errors import KafkaStorageError
 from millbeck.kernel.ids import TopicPartition
@@ -74,3 +80,19 @@ def test_a_full_disk_is_a_state() -> None:
 
 def test_brokers_are_numbers(fails: Callable[..., str]) -> None:
     assert "not a list of broker ids" in fails("log-dirs", "--broker-list", "localhost:9092")
+
+
+class Brokers:
+    """Broker 2 answers last, and 3 not at all."""
+
+    async def describe_log_dirs(self, brokers: list[int]) -> Outcomes[int, Any]:
+        (broker,) = brokers
+        await asyncio.sleep(0.01 * (broker == 2))
+        return Outcomes({broker: KafkaStorageError("no answer") if broker == 3 else (DIRECTORY,)})
+
+
+def test_brokers_are_shown_in_order_and_one_that_does_not_answer_is_named() -> None:
+    admin: Any = Brokers()
+    assert list(asyncio.run(describe(admin, [2, 1]))) == [2, 1]
+    with pytest.raises(click.ClickException, match="3: no answer"):
+        asyncio.run(describe(admin, [2, 1, 3]))

@@ -4,10 +4,11 @@ import json
 from base64 import b64decode
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.cli.records.record_format import FormatError, json_formatter, kcat_formatter, property_formatter
+from millbeck.cli.records.record_format import FormatError, document_formatter, kcat_formatter, property_formatter
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records.record import Record
 
@@ -65,12 +66,18 @@ def test_the_console_consumers_properties() -> None:
 payloads = st.none() | st.binary(max_size=20)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(payloads, payloads, st.lists(st.tuples(st.text(st.characters(codec="utf-8"), max_size=5), payloads), max_size=3))
-def test_json_loses_nothing(key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]]) -> None:
-    line = json_formatter(PLACE, Record(1, 2, key, value, tuple(headers)))
+def test_json_and_yaml_lose_nothing(
+    key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]]
+) -> None:
+    record = Record(1, 2, key, value, tuple(headers))
+    line = document_formatter("json")(PLACE, record)
     assert line.endswith(b"\n")
+    assert b"\n" not in line[:-1]
     shown = json.loads(line)
+    (in_yaml,) = yaml.safe_load_all(document_formatter("yaml")(PLACE, record))
+    assert in_yaml == shown
 
     def payload(entry: object) -> bytes | None:
         if isinstance(entry, dict):

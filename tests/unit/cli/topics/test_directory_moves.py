@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -69,6 +70,13 @@ def test_where_replicas_are_and_whether_that_is_where_they_shall_be(capsys: pyte
     assert not asyncio.run(print_replica_directories(brokers, {(1, T0): "/a", (1, T1): "/b"}))
     assert capsys.readouterr().out == "t-0 on broker 1: is in /a\nt-1 on broker 1: still moving to /b\n"
     assert asyncio.run(print_replica_directories(brokers, {(1, T0): "/a"}))
+
+
+def test_directories_are_rows_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    brokers: Any = Brokers()
+    assert not asyncio.run(print_replica_directories(brokers, {(1, T1): "/b"}, "json"))
+    row = {"topic": "t", "partition": 1, "broker": 1, "directory": "/a", "moving_to": "/b", "wanted_directory": "/b"}
+    assert json.loads(capsys.readouterr().out) == row
 
 
 def test_a_replica_that_is_nowhere_or_elsewhere() -> None:

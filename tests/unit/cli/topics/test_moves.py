@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millbeck.cli.topics.moves import CopyProgress, copy_of, move_rows, progress, proposal, sum_of
+from millbeck.cli.topics.moves import CopyProgress, copy_of, move_rows, move_state, progress, proposal, sum_of
 from millbeck.client.admin.results import Reassignment
 from millbeck.kernel.ids import TopicPartition
 
@@ -54,6 +54,16 @@ def test_progress() -> None:
         "not moving: it has replicas 3 instead of 2",
         "no such partition",
     ]
+
+
+def test_the_state_of_a_move_for_programs() -> None:
+    moving = {T[0]: Reassignment(replicas=(1, 2), adding=(2,), removing=(1,))}
+    current = {T[0]: (1, 2), T[1]: (2,), T[2]: (3,)}
+    states = [move_state(each, (2,), current, moving) for each in T[:4]]
+    assert [row["state"] for row in states] == ["moving", "done", "not moving", "missing"]
+    assert states[1] == {"topic": "t", "partition": 1, "state": "done", "replicas": [2], "wanted": [2]}
+    copied = move_state(T[0], (2,), current, moving, CopyProgress(done_bytes=1, total_bytes=4))
+    assert (copied["adding"], copied["copied_bytes"], copied["total_bytes"]) == ([2], 1, 4)
 
 
 def test_usage(fails: Callable[..., str], tmp_path: Path) -> None:
