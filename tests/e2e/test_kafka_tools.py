@@ -149,6 +149,10 @@ def test_groups(tool: Tool) -> None:
     assert sorted(printed) == ["1", "2", "3", "4"]
     assert tool("kafka-consumer-groups --list") == ["readers"]
     assert tool("kafka-consumer-groups --list --state --type") == ["GROUP TYPE STATE", "readers Classic Empty"]
+    every = ["GROUP TYPE PROTOCOL", "readers Classic consumer"]
+    assert tool("kafka-groups --list") == tool("kafka-groups --list --consumer") == every
+    assert tool("kafka-groups --list --group-type classic --protocol consumer") == every
+    assert tool("kafka-groups --list --share") == tool("kafka-groups --list --protocol connect") == every[:1]
     head, *rows = tool("kafka-consumer-groups --describe --group readers")
     assert head == "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID"
     assert [row.split()[0:3] + row.split()[5:] for row in rows] == [

@@ -249,8 +249,9 @@ def properties(node: Node, tmp_path: Path) -> str:
 
 @pytest.fixture
 def run(properties: str) -> Callable[..., Result]:
-    def invoke(*arguments: str, stdin: str = "") -> Result:
-        return CliRunner().invoke(cli, [*arguments, "--command-config", properties], input=stdin, prog_name="millbeck")
+    def invoke(*arguments: str, stdin: str = "", as_tool: str | None = None) -> Result:
+        words = [*arguments, "--command-config", properties]
+        return CliRunner().invoke(cli, words, input=stdin, prog_name=as_tool or "millbeck", obj=as_tool)
 
     return invoke
 
@@ -320,6 +321,16 @@ def test_a_tokens_life(run: Callable[..., Result], node: Node, tmp_path: Path) -
     assert token["hmac"] not in listed.stdout
     assert run("token", "list", "--owner", "User:bob", "-o", "json").stdout == "[]\n"
     assert run("token", "renew", token["token_id"]).stdout.startswith("renewed until 20")
+    described = run("token", "--describe", as_tool="kafka-delegation-tokens").stdout.splitlines()
+    assert described[:2] == [
+        "Calling describe token operation for current user.",
+        "Total number of tokens : 1",
+    ]
+    assert described[-1].split()[:5] == [token["token_id"], token["hmac"], "User:alice", "User:alice", "[User:bob]"]
+    renewed = run(
+        *("token", "--renew", "--renew-time-period", "-1", "--hmac", token["hmac"]), as_tool="kafka-delegation-tokens"
+    )
+    assert "Completed renew operation. New expiry date : 20" in renewed.stdout
     later = run("token", "--expire", "--expiry-time-period", "60000", "--hmac", token["hmac"])
     assert later.stdout.startswith("the token expires at 20"), later.stderr
     assert run("token", "expire", token["token_id"]).stdout == "the token has expired\n"

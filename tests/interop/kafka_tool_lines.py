@@ -207,6 +207,11 @@ RECORDS: Final = (
 )
 GROUPS: Final = (
     Line("kafka-consumer-groups --bootstrap-server {b} --list", ROWS),
+    Line("kafka-groups --bootstrap-server {b} --list", ROWS),
+    Line("kafka-groups --bootstrap-server {b} --list --consumer", ROWS),
+    Line("kafka-groups --bootstrap-server {b} --list --group-type share", ROWS),
+    Line("kafka-groups --bootstrap-server {b} --list --share --streams", CODE),
+    Line("kafka-groups --bootstrap-server {b}", CODE),
     Line("kafka-consumer-groups --bootstrap-server {b} --list --state", ROWS),
     Line("kafka-consumer-groups --bootstrap-server {b} --list --type classic --state empty", ROWS),
     Line("kafka-consumer-groups --bootstrap-server {b} --describe --group {p}-readers", ROWS),

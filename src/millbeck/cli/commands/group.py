@@ -60,11 +60,19 @@ def command() -> None:
 @command.command("list")
 @filter_option("--state", "states", "state")
 @filter_option("--type", "types", "type")
+@click.option("--protocol", metavar="NAME", help="Only groups with this protocol type, such as consumer or connect.")
+@click.option("--consumer", is_flag=True, help="Only consumer groups, those of the classic protocol included.")
 @output_option
 @target_options
 @click.pass_context
 def list_groups(
-    ctx: click.Context, states: tuple[str, ...], types: tuple[str, ...], output: str, target: Target
+    ctx: click.Context,
+    states: tuple[str, ...],
+    types: tuple[str, ...],
+    protocol: str | None,
+    consumer: bool,
+    output: str,
+    target: Target,
 ) -> None:
     """List the groups of all brokers. With the flag --list only names are printed, as by Kafka's tool.
 
@@ -74,17 +82,28 @@ def list_groups(
     Examples:
       millbeck group list
       millbeck group list --state Empty --output json
+      millbeck group list --type share
     """
-
+    if consumer and (types or protocol is not None):
+        raise click.UsageError("--consumer cannot be combined with --type or --protocol", ctx)
     chosen_states = chosen(ctx, states, STATES, "--state")
     chosen_types = chosen(ctx, types, TYPES, "--type")
 
     async def work(admin: Admin) -> None:
         # Kafka's tool does not list share groups, which have a separate tool.
-        wanted = ("classic", "consumer") if kafka_tool() is not None and not chosen_types else chosen_types
+        is_consumer_tool = kafka_tool() == "kafka-consumer-groups" and not chosen_types
+        wanted = ("classic", "consumer") if is_consumer_tool or consumer else chosen_types
         found = await admin.list_groups(states=chosen_states, types=wanted)
+        protocols = ("consumer", "") if consumer else None if protocol is None else (protocol,)
+        if protocols is not None:
+            found = {name: each for name, each in found.items() if each.protocol_type in protocols}
         if kafka_tool() is None:
             found = {name: each for name, each in found.items() if not holds_batch_notes(name)}
+        if kafka_tool() == "kafka-groups":
+            from millbeck.cli.kafka_tools.formats import print_all_groups
+
+            print_all_groups(found.values())
+            return
         if output == TABLE and is_kafka_style(ctx) and not (states or types):
             for name in found:
                 click.echo(name)
@@ -237,7 +256,7 @@ def delete(
 def validate_regex(regex: str) -> None:
     """Check a regular expression (RE2) for a subscription with the consumer protocol. Does not connect to a broker.
 
-    
+    \b
     Examples:
       millbeck group validate-regex 'orders-.*'
     """

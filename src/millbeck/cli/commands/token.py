@@ -8,7 +8,7 @@ import click
 
 from millbeck.cli.connection_options import Target, run_admin, target_options
 from millbeck.cli.output import output_option, show_rows
-from millbeck.cli.verbs import SubcommandGroup
+from millbeck.cli.verbs import SubcommandGroup, kafka_tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,6 +75,11 @@ def create(owner: str | None, renewers: tuple[str, ...], period_ms: int, output:
         token = await admin.create_token(
             owner=wanted_owner, renewers=wanted_renewers, lifetime_ms_max=period_ms if period_ms > 0 else None
         )
+        if kafka_tool() is not None:
+            from millbeck.cli.kafka_tools.tokens import print_created
+
+            print_created(token, wanted_renewers, period_ms)
+            return
         show_rows([_row(token) | {"hmac": _secret(token)}], output, columns=(*COLUMNS, "hmac"))
 
     run_admin(target, work)
@@ -97,7 +102,13 @@ def list_tokens(owners: tuple[str, ...], output: str, target: Target) -> None:
     wanted = [_principal(each) for each in owners] or None
 
     async def work(admin: Admin) -> None:
-        show_rows(map(_row, await admin.describe_tokens(wanted)), output, columns=COLUMNS)
+        found = await admin.describe_tokens(wanted)
+        if kafka_tool() is not None:
+            from millbeck.cli.kafka_tools.tokens import print_described
+
+            print_described(found, wanted)
+            return
+        show_rows(map(_row, found), output, columns=COLUMNS)
 
     run_admin(target, work)
 
@@ -121,6 +132,11 @@ def renew(ctx: click.Context, /, token_id: str | None, hmac: str | None, period_
     async def work(admin: Admin) -> None:
         secret = await _secret_of(admin, token_id, hmac)
         expires_ms = await admin.renew_token(secret, period_ms=period_ms if period_ms > 0 else None)
+        if kafka_tool() is not None:
+            from millbeck.cli.kafka_tools.tokens import print_new_expiry
+
+            print_new_expiry("renew", secret, period_ms, expires_ms)
+            return
         click.echo(f"renewed until {_time(expires_ms)}")
 
     run_admin(target, work)
@@ -145,6 +161,11 @@ def expire(ctx: click.Context, /, token_id: str | None, hmac: str | None, period
     async def work(admin: Admin) -> None:
         secret = await _secret_of(admin, token_id, hmac)
         expires_ms = await admin.expire_token(secret, period_ms=period_ms if period_ms >= 0 else None)
+        if kafka_tool() is not None:
+            from millbeck.cli.kafka_tools.tokens import print_new_expiry
+
+            print_new_expiry("expire", secret, period_ms, expires_ms)
+            return
         click.echo("the token has expired" if expires_ms < 0 else f"the token expires at {_time(expires_ms)}")
 
     run_admin(target, work)

@@ -14,7 +14,7 @@ import click
 
 if TYPE_CHECKING:
     from millbeck.client.admin.outcomes import Outcomes
-    from millbeck.client.admin.results import ConfigEntry, LogDirDescription
+    from millbeck.client.admin.results import ConfigEntry, GroupListing, LogDirDescription
     from millbeck.kernel.ids import TopicPartition
 
 NAME_COLLISION: Final = (
@@ -166,6 +166,12 @@ def print_groups(rows: Iterable[Mapping[str, object]], *, with_type: bool, with_
     if not with_state:
         del columns["STATE"]
     print_table(rows, columns)
+
+
+def print_all_groups(groups: Iterable[GroupListing]) -> None:
+    """The table of kafka-groups."""
+    rows = [{"group": each.group_id, "type": each.type.capitalize(), "protocol": each.protocol_type} for each in groups]
+    print_table(rows, {"GROUP": "group", "TYPE": "type", "PROTOCOL": "protocol"})
 
 
 def assignment_text(partitions: Iterable[TopicPartition]) -> str | None:

@@ -63,6 +63,10 @@ def translated(tool: Tool, arguments: Sequence[str]) -> list[str]:
                 raise click.UsageError(f"{' or '.join(each for each in either if each.startswith('--'))} is needed")
     if tool.actions and len(given.intersection(tool.actions)) != 1:
         raise click.UsageError(f"give exactly one of {', '.join(tool.actions)}")
+    for action, flags in tool.needed_by.items():
+        missing = [flag for flag in flags if action in given and flag not in given]
+        if missing:
+            raise click.UsageError(f"{action} needs {missing[0]}")
     added = [word for flag, value in tool.defaults.items() if flag not in given for word in (flag, value)]
     return [*command, *_translated_words(tool, words), *added, *tool.always]
 

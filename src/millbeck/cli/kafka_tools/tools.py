@@ -28,6 +28,8 @@ class Tool:
     """Verbs and flags for which ``requires`` does not apply, since they do not connect to a broker."""
     actions: tuple[str, ...] = ()
     """Flags of which exactly one must be given."""
+    needed_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Flags that an action needs, by the action's flag."""
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Kafka's flags, with millbeck's equivalent flag."""
     as_setting: Mapping[str, str] = field(default_factory=dict)
@@ -135,6 +137,16 @@ TOOLS: Final[Mapping[str, Tool]] = {
             "--date-format": "the times are printed as yyyy-MM-dd HH:mm:ss:SSS",
         },
     ),
+    "kafka-delegation-tokens": Tool(
+        command=("token",),
+        requires=(SERVER, ("--command-config",)),
+        actions=("--create", "--renew", "--expire", "--describe"),
+        needed_by={
+            "--create": ("--max-life-time-period",),
+            "--renew": ("--hmac", "--renew-time-period"),
+            "--expire": ("--hmac", "--expiry-time-period"),
+        },
+    ),
     "kafka-delete-records": Tool(command=("topic", "delete-records"), requires=(SERVER, ("--offset-json-file",))),
     "kafka-dump-log": Tool(
         command=("dump-log",),
@@ -153,6 +165,11 @@ TOOLS: Final[Mapping[str, Tool]] = {
         help_exit_code=0,
     ),
     "kafka-get-offsets": Tool(command=("topic", "offsets")),
+    "kafka-groups": Tool(
+        command=("group",),
+        actions=("--list",),
+        renamed={"--group-type": "--type", "--share": "--type=share", "--streams": "--type=streams"},
+    ),
     "kafka-leader-election": Tool(
         command=("elect-leaders",),
         requires=(SERVER, ("--election-type",)),

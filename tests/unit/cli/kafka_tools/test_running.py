@@ -80,6 +80,11 @@ TRANSLATED = {
         (*SERVER, "--topic", "t", "--group=jobs"),
         ("consume", *SERVER, "--topic", "t", "--group=jobs", "--share", "--quiet"),
     ),
+    "a flag that is a value of another": (
+        "kafka-groups",
+        (*SERVER, "--list", "--share"),
+        ("group", *SERVER, "--list", "--type=share"),
+    ),
     "words of its own": (
         "kafka-console-consumer",
         (*SERVER, "--topic", "t"),
@@ -91,6 +96,11 @@ REFUSED = {
     "no file": ("kafka-delete-records", SERVER, "--offset-json-file is needed"),
     "either server": ("kafka-acls", ("--list",), "--bootstrap-server or --bootstrap-controller is needed"),
     "no action": ("kafka-configs", SERVER, "exactly one of --describe, --alter"),
+    "what an action needs": (
+        "kafka-delegation-tokens",
+        (*SERVER, "--command-config", "f", "--renew", "--hmac", "aGk="),
+        "--renew needs --renew-time-period",
+    ),
     "two actions": ("kafka-topics", (*SERVER, "--list", "--describe"), "exactly one of --list, --describe"),
     "not supported": (
         "kafka-acls",

@@ -52,6 +52,10 @@ FLAGS = {
         group hide-header include messages num-records print-metrics reporting-interval show-detailed-stats
         socket-buffer-size timeout topic
     """,
+    "kafka-delegation-tokens": """
+        bootstrap-server command-config create describe expire expiry-time-period hmac max-life-time-period
+        owner-principal renew renew-time-period renewer-principal
+    """,
     "kafka-delete-records": """
         bootstrap-server command-config offset-json-file
     """,
@@ -66,6 +70,9 @@ FLAGS = {
     """,
     "kafka-get-offsets": """
         bootstrap-server command-config exclude-internal-topics partitions time topic topic-partitions
+    """,
+    "kafka-groups": """
+        bootstrap-server command-config consumer group-type list protocol share streams
     """,
     "kafka-leader-election": """
         admin.config all-topic-partitions bootstrap-server command-config election-type partition
@@ -147,7 +154,16 @@ def test_every_flag_of_kafkas_tool_is_accepted_or_refused_with_a_reason(name: st
 def test_every_name_in_the_table_is_a_flag_or_a_verb_of_kafkas_tool(name: str) -> None:
     tool = TOOLS[name]
     flags = {f"--{flag}" for flag in FLAGS[name].split()}
-    named = {*tool.renamed, *tool.as_setting, *tool.without_effect, *tool.missing, *tool.several, *tool.actions}
+    named = {
+        *tool.renamed,
+        *tool.as_setting,
+        *tool.without_effect,
+        *tool.missing,
+        *tool.several,
+        *tool.actions,
+        *tool.needed_by,
+    }
+    named |= {flag for needed in tool.needed_by.values() for flag in needed}
     assert {each for each in named if each.startswith("--")} <= flags
     assert {flag for either in tool.requires for flag in either if flag.startswith("--")} <= flags
 
@@ -156,6 +172,6 @@ def test_every_name_in_the_table_is_a_flag_or_a_verb_of_kafkas_tool(name: str) -
 def test_what_a_tool_is_translated_to_exists(name: str) -> None:
     tool = TOOLS[name]
     known = accepted_by(command_of(tool.command))
-    assert set(tool.renamed.values()) <= known
+    assert {flag.partition("=")[0] for flag in tool.renamed.values()} <= known
     assert {word for word in tool.always if word.startswith("-")} <= known
     assert "--command-property" in known or not tool.as_setting
