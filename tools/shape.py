@@ -13,7 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Final
@@ -42,7 +42,7 @@ class Module:
 
     @cached_property
     def tree(self) -> ast.Module:
-        return ast.parse(self.text)
+        return parsed(self.path)
 
     @property
     def root(self) -> Path:
@@ -79,10 +79,10 @@ class Module:
                 above = parts[: len(parts) - node.level + (self.path.name == "__init__.py")] if node.level else []
                 base = ".".join([*above, *([node.module] if node.module else [])])
                 for alias in node.names:
-                    is_module = (self.root / base.replace(".", "/") / f"{alias.name}.py").exists()
+                    is_module = _is_module(self.root, base, alias.name)
                     yield f"{base}.{alias.name}" if is_module else base
             elif isinstance(node, ast.If):
-                if for_types or "TYPE_CHECKING" not in ast.unparse(node.test):
+                if for_types or "TYPE_CHECKING" not in ast.dump(node.test):
                     yield from self._imports(node.body, for_types)
                 yield from self._imports(node.orelse, for_types)
             elif isinstance(node, ast.Try):
@@ -103,6 +103,17 @@ class Module:
                     count = len(arguments.posonlyargs) + len(arguments.args) + len(arguments.kwonlyargs) - 1
                     if count > WIDE_ARGUMENTS and not _only_stores(function):
                         yield count, f"{self.name}.{node.name}"
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The tree of a file, parsed once in a process: that takes most of the time of everything here."""
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+@cache
+def _is_module(root: Path, package: str, name: str) -> bool:
+    return (root / package.replace(".", "/") / f"{name}.py").exists()
 
 
 def _only_stores(constructor: ast.FunctionDef) -> bool:

@@ -15,8 +15,9 @@ import pytest
 from millbeck import compiled
 from millbeck.replication.partition import Partition
 from millbeck.replication.partition_appends import CallbackAppend, DelayedAppend
+from millbeck.simulation.runs import node_run
 from millbeck.simulation.runs.node_run import NodeRun, Plan
-from millbeck.storage.flush import FlushJob, FlushOutcome, FlushResult
+from millbeck.storage.flush import FlushJob, FlushResult
 from millbeck.storage.producer_state import ProducerStateManager
 
 MUTANT_SEEDS = 150
@@ -69,8 +70,14 @@ def test_the_seeds_cover_every_fault_and_both_promises() -> None:
 # Mutants: the node broken on purpose.
 
 
-def _flushes_that_do_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(FlushJob, "run", lambda self: FlushResult(outcome=FlushOutcome.DONE))
+def _flushes_without_the_batches(patch: pytest.MonkeyPatch) -> None:
+    original = FlushJob.run
+
+    def run(self: FlushJob) -> FlushResult:
+        self.syncs.clear()
+        return original(self)
+
+    patch.setattr(FlushJob, "run", run)
 
 
 def _acknowledged_before_the_flush(patch: pytest.MonkeyPatch) -> None:
@@ -106,13 +113,13 @@ def _acknowledged_before_the_write(patch: pytest.MonkeyPatch) -> None:
 def _failed_writes_are_acknowledged(patch: pytest.MonkeyPatch) -> None:
     def fail(self: Partition, pending: Any, error: Exception) -> None:
         for append in pending:
-            append.settle(None)
+            append.complete(None)
 
     patch.setattr(Partition, "_fail", fail)
 
 
 MUTANTS = [
-    _flushes_that_do_nothing,
+    _flushes_without_the_batches,
     _acknowledged_before_the_flush,
     _duplicates_are_not_noticed,
     _acknowledged_before_the_write,
@@ -124,6 +131,8 @@ MUTANTS = [
 @pytest.mark.parametrize("mutate", MUTANTS, ids=lambda mutate: mutate.__name__.strip("_"))
 def test_every_mutant_is_caught(mutate: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
     mutate(monkeypatch)
+    # No run without a mistake takes a minute; whoever reads what was lost waits for ever.
+    monkeypatch.setattr(node_run, "LIMIT_SECONDS", 120.0)
     plans = [Plan.drawn(seed) for seed in range(MUTANT_SEEDS)]
     # Runs with power cuts first: what only they can show would otherwise take long to find.
     for plan in sorted(plans, key=lambda plan: "power loss" not in plan.faults):

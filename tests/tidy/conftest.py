@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.shape import parsed
+
 PURE = ("kernel", "wire", "records", "security", "raft", "metadata", "controller", "coordinator")
 """Packages that import no clock, randomness, file, socket, thread or event loop."""
 
@@ -38,7 +40,7 @@ class Module:
 
     @cached_property
     def tree(self) -> ast.Module:
-        return ast.parse(self.text, str(self.path))
+        return parsed(self.path)
 
     @property
     def package(self) -> str:
@@ -62,7 +64,7 @@ class Module:
         return list(self._imports(self.tree, is_for_types=False))
 
     def _imports(self, node: ast.AST, is_for_types: bool) -> Iterator[Import]:
-        for child in ast.iter_child_nodes(node):
+        for child in _statements(node):
             if isinstance(child, ast.Import):
                 for alias in child.names:
                     yield Import(alias.name, child.lineno, is_for_types)
@@ -85,6 +87,14 @@ class Module:
         parts = self.name.split(".")
         kept = parts[: len(parts) - node.level + (self.path.name == "__init__.py")]
         return ".".join([*kept, *([node.module] if node.module else [])])
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """What is directly in a block: imports are nowhere else, and most of a tree is expressions."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        children = getattr(node, field, ())
+        if isinstance(children, list):
+            yield from children
 
 
 def _is_type_checking(test: ast.expr) -> bool:

@@ -14,17 +14,12 @@ ASSERTING_PREFIXES = ("assert", "check", "expect", "verify", "raises", "warns", 
 def test_every_test_asserts_something(unit_tests: list[Module]) -> None:
     silent: list[str] = []
     for module in unit_tests:
-        asserting = {
-            function.name
-            for function in ast.walk(module.tree)
-            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and _asserts(function, set())
-        }
+        functions = [each for each in ast.walk(module.tree) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+        asserting = {function.name for function in functions if _asserts(function, set())}
         silent.extend(
             f"{module.shown}:{function.lineno} {function.name}"
-            for function in ast.walk(module.tree)
-            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-            and function.name.startswith("test_")
-            and not _asserts(function, asserting)
+            for function in functions
+            if function.name.startswith("test_") and not _asserts(function, asserting)
         )
     assert not silent, "\n".join(silent)
 
