@@ -6,6 +6,7 @@ import pytest
 
 SEEDS_PER_RUN = {
     "seed": 1,
+    "quorum_seed": 2,
     "table_seed": 4,
     "registry_seed": 6,
     "damage_seed": 10,

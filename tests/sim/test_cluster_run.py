@@ -27,7 +27,7 @@ from millbeck.simulation.runs.cluster_run import ClusterPlan, ClusterRun
 from millbeck.simulation.runs.plan_files import parse_plan
 
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.json"))
-FRESH_SECONDS = 10.0
+FRESH_SECONDS = 6.0
 SEED_BELOW = 1_000_000_000
 BUSY = "heartbeat counts only when it is decided on"
 QUICKLY_KILLED = ("leader acknowledges alone", "fenced broker stays in ISR", "truncation to the high watermark", BUSY)

@@ -26,8 +26,8 @@ def _quiet() -> Any:
     logging.disable(logging.NOTSET)
 
 
-def test_what_was_decided_is_the_same_everywhere(seed: int) -> None:
-    run = QuorumRun(seed)
+def test_what_was_decided_is_the_same_everywhere(quorum_seed: int) -> None:
+    run = QuorumRun(quorum_seed)
     run.run()
     assert run.answered, run.faults
 

@@ -416,7 +416,7 @@ def test_what_is_kept_survives_a_failover_and_is_never_timed_out(stage: Any) -> 
     stage.add("x", (101, 0), PLACE)
     kept_by = stage.init("x", timeout_ms=INT_MAX, keeps_prepared=True).response
     stage = stage.reload()
-    stage.advance(30 * 86_400_000)
+    stage.advance(8 * 86_400_000)
     assert stage.of("x").status is TransactionState.ONGOING
     again = stage.init("x", timeout_ms=INT_MAX, keeps_prepared=True).response
     assert (again.ongoing_producer_id, again.ongoing_producer_epoch) == (101, 0)
