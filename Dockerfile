@@ -18,7 +18,8 @@ RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
     && install -d -o millbeck -g millbeck /var/lib/millbeck
 COPY ops/docker/server.properties /etc/millbeck/server.properties
 COPY --chmod=755 ops/docker/entrypoint.sh /usr/local/bin/millbeck-entrypoint
-ENV PYTHONDONTWRITEBYTECODE=
+# The user may not write beside the installed modules: compiled once, they are kept in its home for the health check.
+ENV PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=/home/millbeck/.cache/bytecode
 USER 1000
 VOLUME /var/lib/millbeck
 EXPOSE 9092 9404
