@@ -6,9 +6,9 @@ import pytest
 
 SEEDS_PER_RUN = {
     "seed": 1,
-    "quorum_seed": 2,
+    "quorum_seed": 3,
     "table_seed": 4,
-    "registry_seed": 6,
+    "registry_seed": 12,
     "damage_seed": 10,
     "group_seed": 15,
     "streams_seed": 15,

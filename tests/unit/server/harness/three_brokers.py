@@ -48,6 +48,7 @@ from millbeck.wire.messages.replicas import (
     AssignReplicasToDirsTopicResult,
 )
 from tests.unit.server.harness.broker_harness import SETTINGS, one_batch
+from tests.unit.server.harness.scraping import samples
 
 T = TypeVar("T")
 TOPIC_ID = bytes(range(16))
@@ -230,10 +231,16 @@ class ThreeBrokers:
         client.close()
         return answer.error_code, answer.base_offset
 
-    async def until(self, condition: Callable[[], bool], limit_s: float = 60) -> None:
+    async def until(self, condition: Callable[[], bool], limit_s: float = 60, interval_s: float = 0.01) -> None:
         async with asyncio.timeout(limit_s):
             while not condition():
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(interval_s)
+
+    async def until_sampled(
+        self, node_id: int, is_met: Callable[[dict[str, float]], bool], limit_s: float = 60
+    ) -> None:
+        """Scrape a node until its samples are as wanted; a page takes some milliseconds to make."""
+        await self.until(lambda: is_met(samples(self.nodes[node_id])), limit_s, interval_s=0.5)
 
     def bytes_of(self, node_id: int) -> bytes:
         """Everything in a replica's log."""

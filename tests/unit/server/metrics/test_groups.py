@@ -63,9 +63,9 @@ def test_the_lag_in_partitions_that_others_have_is_asked_for() -> None:
         await commit(cluster, environment, 3, 2)
         assert samples(cluster.nodes[3])[f"kafka_consumergroup_current_offset{LABELS}"] == 2
         assert LAG not in samples(cluster.nodes[3])
-        await cluster.until(lambda: samples(cluster.nodes[3]).get(LAG) == 3)
+        await cluster.until_sampled(3, lambda found: found.get(LAG) == 3)
         assert (await cluster.produce(environment, b"x"))[0] == 0
-        await cluster.until(lambda: samples(cluster.nodes[3]).get(LAG) == 4)
+        await cluster.until_sampled(3, lambda found: found.get(LAG) == 4)
         await commit(cluster, environment, 3, 6)
         assert samples(cluster.nodes[3])[LAG] == 0
         await cluster.change(leader=-1)
@@ -82,7 +82,7 @@ def test_groups_of_batch_notes_have_no_lag() -> None:
         assert await cluster.produce(environment, b"x") == (0, 0)
         await commit(cluster, environment, 2, 0, group_id="millbeck-0123456789abcdef01234567")
         await commit(cluster, environment, 2, 0)
-        await cluster.until(lambda: samples(cluster.nodes[2]).get(LAG) == 1)
+        await cluster.until_sampled(2, lambda found: found.get(LAG) == 1)
         told = [name for name in samples(cluster.nodes[2]) if name.startswith("kafka_consumergroup")]
         assert all('consumergroup="g"' in name for name in told), told
 
@@ -96,7 +96,7 @@ def test_a_follower_knows_the_lag_itself() -> None:
         for number in range(5):
             assert await cluster.produce(environment, b"x") == (0, number)
         await commit(cluster, environment, 2, 1)
-        await cluster.until(lambda: samples(cluster.nodes[2])[LAG] == 4, limit_s=2)
+        await cluster.until_sampled(2, lambda found: found.get(LAG) == 4, limit_s=2)
 
     ThreeBrokers(offsets_topic_num_partitions="1").run(scenario)
 
