@@ -23,9 +23,17 @@ BUILD = ROOT / "build"
 TIMES = BUILD / "test-times.json"
 ELSEWHERE = ("interop", "fuzz/long", "e2e/long", "spark")
 """Directories with a part or a make target of their own."""
-COMPILED = ("kernel", "host", "records", "wire", "storage", "replication", "server")
-COMPILED_TESTS = (*(f"unit/{name}" for name in COMPILED), "contract", "model/storage", "sim")
-"""The packages that have compiled modules."""
+COMPILED = ("kernel", "host", "records", "wire", "storage", "replication")
+COMPILED_SERVER = ("cleaner", "fetch", "network", "replicas", "requests", "test_local_topics.py")
+COMPILED_RUNS = ("cluster", "damage", "node", "share", "table", "transactions")
+COMPILED_TESTS = (
+    *(f"unit/{name}" for name in COMPILED),
+    *(f"unit/server/{name}" for name in COMPILED_SERVER),
+    "contract",
+    "model/storage",
+    *(f"sim/test_{name}{'' if name == 'damage' else '_run'}.py" for name in COMPILED_RUNS),
+)
+"""The packages that have compiled modules, and the simulations in which these do most of the work."""
 
 
 @dataclass(frozen=True, slots=True)
