@@ -21,6 +21,8 @@ from tools.steps import duration
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 TIMES = BUILD / "test-times.json"
+AT_ONCE = ("-n", "3", "--dist", "worksteal")
+"""On two processors: many tests wait for nodes. Each worker begins with tests that are neighbours, and share a node."""
 ELSEWHERE = ("interop", "fuzz/long", "e2e/long", "spark")
 """Directories with a part or a make target of their own."""
 COMPILED = ("kernel", "host", "records", "wire", "storage", "replication")
@@ -64,11 +66,11 @@ def parts() -> list[Part]:
     return [
         Part("compile the data path", ("-m", "tools.compiled", "ensure")),
         Part("find a Java for Spark", ("-m", "tools.java")),
-        Part("tests on the Python files", (*pytest, "-n", "2", "tests", *ignored)),
+        Part("tests on the Python files", (*pytest, *AT_ONCE, "tests", *ignored)),
         Part("tests on Spark", (*pytest, "tests/spark")),
         Part(
             "tests on the compiled modules",
-            (*pytest, "-n", "2", *compiled, "--seeds=10"),
+            (*pytest, *AT_ONCE, *compiled, "--seeds=10"),
             (("MILLBECK_COMPILED", "1"),),
         ),
     ]
