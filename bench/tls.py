@@ -48,7 +48,7 @@ def _report(text: str) -> None:
     print(f"[{time.strftime('%H:%M:%S')}] {text}", flush=True)
 
 
-def _row(what: str, value: float, limit: float, unit: str = "") -> Row:
+def row(what: str, value: float, limit: float, unit: str = "") -> Row:
     return Row(
         what=what, measured=f"{value:,.2f} {unit}".strip(), budget=f"≤ {limit:g} {unit}".strip(), met=value <= limit
     )
@@ -94,7 +94,7 @@ def transfers(benches: dict[str, Bench], *, rounds: int, total_bytes: int, laten
     if THEIRS in benches:
         rows += [_against(results, cell, THEIRS, "produce", 0.8) for cell in small]
         rows += [_against(results, cell, THEIRS, "consume", 0.6) for cell in CELLS]
-    return [*lines, "", *_table(rows)]
+    return [*lines, "", *table(rows)]
 
 
 def _consume_cpu(result: CellResult) -> float:
@@ -109,7 +109,7 @@ def _against(
 
     pairs = zip(results[OURS, cell], results[other, cell], strict=True)
     ratio = median(cpu(ours) / max(cpu(theirs), 1e-9) for ours, theirs in pairs)
-    return _row(f"{direction}, {cell.name}: CPU of ours over TLS / {other}", ratio, limit)
+    return row(f"{direction}, {cell.name}: CPU of ours over TLS / {other}", ratio, limit)
 
 
 def connections(node: Millbeck, trusted: str, *, core: int | None) -> list[str]:
@@ -130,9 +130,9 @@ def connections(node: Millbeck, trusted: str, *, core: int | None) -> list[str]:
     )
     plain, tls = measured["plain"], measured["tls"]
     rows = [
-        _row("idle TLS connection", tls["bytes"] / KILO, 24, "KiB"),
-        _row("TLS handshake, beyond a plain connection", (tls["cpu_us"] - plain["cpu_us"]) / 1000, 0.5, "ms"),
-        _row(f"loop lag p99 at {pace['per_second']:.0f} TLS connects a second", _loop_lag_ms(node), 20, "ms"),
+        row("idle TLS connection", tls["bytes"] / KILO, 24, "KiB"),
+        row("TLS handshake, beyond a plain connection", (tls["cpu_us"] - plain["cpu_us"]) / 1000, 0.5, "ms"),
+        row(f"loop lag p99 at {pace['per_second']:.0f} TLS connects a second", loop_lag_ms(node), 20, "ms"),
     ]
     facts = (
         f"An idle plain connection takes {plain['bytes'] / KILO:.1f} KiB. Connecting with a first request takes"
@@ -140,10 +140,10 @@ def connections(node: Millbeck, trusted: str, *, core: int | None) -> list[str]:
         f" over TLS. With {CONNECTS_PER_SECOND} connects a second, client and broker on a core each, the p99 of"
         f" connect, handshake and first reply was {pace['p99_ms']:.1f} ms."
     )
-    return [*_table(rows), facts, ""]
+    return [*table(rows), facts, ""]
 
 
-def _loop_lag_ms(node: Millbeck) -> float:
+def loop_lag_ms(node: Millbeck) -> float:
     url = f"http://127.0.0.1:{node.metrics_port}/metrics?name[]=millbeck_loop_lag_ms"
     with urllib.request.urlopen(url, timeout=10) as answer:
         text = answer.read().decode()
@@ -152,7 +152,7 @@ def _loop_lag_ms(node: Millbeck) -> float:
     return float(found[1])
 
 
-def _table(rows: list[Row]) -> list[str]:
+def table(rows: list[Row]) -> list[str]:
     lines = [f"| {each.what} | {each.measured} | {each.budget} | {'yes' if each.met else '**no**'} |" for each in rows]
     return ["| what | measured | goal | met |", "|---|---|---|---|", *lines, ""]
 
