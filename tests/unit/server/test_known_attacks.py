@@ -1,8 +1,8 @@
 """Attacks on Kafka that became known as CVEs, each tried here, and tried again without the guard against it.
 
 An attack returns whether it succeeded. That it does without the guard shows that the test would notice its loss. CVEs
-of secrets in logs (2019-12399, 2026-33558) are in `test_planted_secrets`, compression bombs in the tests of `records`, and
-a batch that expires in flight (2026-35554) in those of the client's `sender`.
+of secrets in logs (2019-12399, 2026-33558) are in `test_planted_secrets`, compression bombs in the tests of `records`,
+and a batch that expires in flight (2026-35554) in those of the client's `sender`.
 """
 
 from __future__ import annotations
