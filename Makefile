@@ -14,7 +14,7 @@ MUTANTS ?=
 CHURN ?=
 CLIENTS ?=
 
-BENCHES := core full budgets rebalance scale turns cold-reads churn cluster compaction spark tls clients
+BENCHES := core full budgets rebalance scale turns cold-reads churn cluster compaction spark tls security clients
 PROOFS := sim mutants guarantees golden interop franz-go fuzz upgrade nemesis pipeline-nemesis topologies docs
 
 .DEFAULT_GOAL := help
@@ -185,6 +185,10 @@ bench-compaction: $(READY) build
 
 bench-tls: $(READY) build
 	$(BIN)/python -m bench.tls
+
+# What decisions of the authorizer, logins and quotas cost, and how exactly quotas are kept, beside Kafka.
+bench-security: $(READY) build
+	$(BIN)/python -m bench.security
 
 # The Python clients beside aiokafka and confluent-kafka; CLIENTS='--rounds 1 --records 200000'
 bench-clients: $(READY) build

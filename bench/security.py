@@ -1,9 +1,9 @@
 """`python -m bench.security`: what decisions of the authorizer, logins and quotas cost and hold to.
 
 The goals: with 10,000 ACLs a decision takes at most 1 µs from the cache and 20 µs without it, and adds at most 0.5 µs
-to a request; a change of ACLs blocks the event loop for at most 5 ms at a time. 500 clients log in a second by SCRAM, each
-for at most 150 µs of the broker's processor beyond its connection, while the loop is late by less than 20 ms. A byte
-rate is within 5 % of its quota over 60 s, and within 5 % of what Apache Kafka gives the same client.
+to a request; a change of ACLs blocks the event loop for at most 5 ms at a time. 500 clients log in a second by SCRAM,
+each for at most 150 µs of the broker's processor beyond its connection, while the loop is late by less than 20 ms. A
+byte rate is within 5 % of its quota over 60 s, and within 5 % of what Apache Kafka gives the same client.
 """
 
 from __future__ import annotations

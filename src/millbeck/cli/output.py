@@ -27,7 +27,8 @@ SHORTEST_COLUMN_IF_NEEDED: Final = 7
 HEADING_WIDTH: Final = 9
 _NO_HEADERS: Final = "millbeck.no_headers"
 _PLAIN: Final = re.compile(r"[A-Za-z_/][\w./+-]*", re.ASCII)
-_NOT_IN_YAML: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_ESCAPED: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+"""What `json` leaves as it is, and what controls a terminal or is refused in YAML."""
 _WORDS_WITH_MEANING: Final = ("true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf")
 
 
@@ -118,7 +119,7 @@ def show_rows(
 def show(value: object, output: str) -> None:
     """Print any structure as JSON or YAML."""
     assert output != TABLE, "a table can only show rows"
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False) if output == JSON else "\n".join(yaml_lines(value)))
+    click.echo(json_text(value, 2) if output == JSON else "\n".join(yaml_lines(value)))
 
 
 def show_table(
@@ -218,7 +219,20 @@ def _cell(value: object) -> str:
         return ",".join(f"{key}={_cell(each)}" for key, each in value.items()) or "-"
     if isinstance(value, list | tuple):
         return ",".join(map(_cell, value)) or "-"
-    return str(value)
+    return printable(str(value))
+
+
+def printable(text: str) -> str:
+    """Escape control characters: names that clients choose must not control the terminal, or begin a line."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    """JSON that a terminal can show, and YAML may contain."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 def yaml_lines(value: object, indent: str = "") -> list[str]:
@@ -247,6 +261,5 @@ def _is_block(value: object) -> bool:
 def _scalar(value: object) -> str:
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS_WITH_MEANING:
         return value
-    # JSON is valid YAML, so every scalar that is not a plain word is written as JSON; YAML refuses some characters.
-    text = json.dumps(value, ensure_ascii=False)
-    return text if text.isprintable() else _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    # JSON is valid YAML, so every scalar that is not a plain word is written as JSON.
+    return json_text(value)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from millbeck.cli.kafka_tools.formats import print_table
 from millbeck.cli.output import output_option, show, show_rows, table, yaml_lines
 
 yaml_texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=8)
@@ -28,6 +29,22 @@ def test_columns_are_as_wide_as_their_widest_cell_and_numbers_stand_to_the_right
 def test_what_is_missing_is_a_dash_and_decides_no_alignment() -> None:
     rows: list[dict[str, object]] = [{"offset": None, "host": None}, {"offset": 5, "host": None}]
     assert table(rows, ["offset", "host"]).splitlines() == ["OFFSET  HOST", "     -  -", "     5  -"]
+
+
+def test_names_that_clients_choose_control_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "g\x1b]0;title\x07\nadmin  ok\x9b2J é"
+    escaped = r"g\x1b]0;title\x07\nadmin  ok\x9b2J é"
+    assert table([{"group": name, "members": [name]}], ["group", "members"]).splitlines()[1:] == [
+        f"{escaped}  {escaped}"
+    ]
+    for output in ("json", "yaml"):
+        show_rows([{"group": name}], output)
+        shown = capsys.readouterr().out
+        assert all(each.isprintable() or each == "\n" for each in shown)
+    show(name, "json")
+    assert json.loads(capsys.readouterr().out) == name
+    print_table([{"group": name, "partitions": [name]}], {"GROUP": "group", "PARTITIONS": "partitions"})
+    assert escaped in capsys.readouterr().out.splitlines()[1]
 
 
 def test_mappings_are_shown_in_a_cell() -> None:

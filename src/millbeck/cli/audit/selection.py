@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import click
 
+from millbeck.cli.output import printable
 from millbeck.security.audit.events import KINDS
 
 Event = Mapping[str, Any]
@@ -105,15 +106,10 @@ def _said(event: Event) -> str:
                 if name not in (*_SHOWN_APART, "principal", "host", "listener") and value != who
             }
             what = " ".join(f"{name}={value}" for name, value in others.items())
-    return _escaped(f"{who}{where}: {what}")
+    return printable(f"{who}{where}: {what}")
 
 
 def _repeated(event: Event) -> str:
     if "repeated" not in event:
         return ""
     return f"  [{event['repeated']:,} times in {event.get('seconds', 0):g} s]"
-
-
-def _escaped(text: str) -> str:
-    """Escape control characters, so that texts from clients cannot affect the terminal."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

@@ -30,7 +30,7 @@ from millbeck.cli.groups.options import (
     selected_groups,
     split,
 )
-from millbeck.cli.output import TABLE, output_option, show_rows
+from millbeck.cli.output import TABLE, output_option, printable, show_rows
 from millbeck.cli.verbs import SubcommandGroup, is_kafka_style, kafka_tool, one_name
 from millbeck.kernel.ids import holds_batch_notes
 
@@ -106,7 +106,7 @@ def list_groups(
             return
         if output == TABLE and is_kafka_style(ctx) and not (states or types):
             for name in found:
-                click.echo(name)
+                click.echo(printable(name))
             return
         if kafka_tool() is not None:
             from millbeck.cli.kafka_tools.formats import print_groups
@@ -171,7 +171,7 @@ def describe(
         rows: list[dict[str, object]] = []
         for each in found.groups:
             if not each.members and output == TABLE and not state:
-                click.echo(f"group {each.group_id} has no active members", err=True)
+                click.echo(f"group {printable(each.group_id)} has no active members", err=True)
             if kafka_tool() is not None:
                 continue
             if members:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from millbeck.cli.output import printable
+
 if TYPE_CHECKING:
     from millbeck.client.admin.outcomes import Outcomes
     from millbeck.client.admin.results import ConfigEntry, GroupListing, LogDirDescription
@@ -51,8 +53,8 @@ def print_table(rows: Iterable[Mapping[str, object]], columns: Mapping[str, str]
 
 def _cell(value: object) -> str:
     if isinstance(value, list | tuple):
-        return ",".join(map(str, value)) or "-"
-    return "-" if value is None else str(value)
+        return printable(",".join(map(str, value))) or "-"
+    return "-" if value is None else printable(str(value))
 
 
 # kafka-configs
