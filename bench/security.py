@@ -164,6 +164,8 @@ def logins(directory: Path, *, broker_core: int | None, client_core: int | None)
             "user",
             "create",
             "bench",
+            "--mechanism",
+            "SCRAM-SHA-256",
             "--password-file",
             str(password_file),
             "--bootstrap-server",
