@@ -400,6 +400,15 @@ MEASUREMENTS: Final = (
     ),
     Line("kafka-consumer-perf-test --bootstrap-server {b} --topic {p}-events", CODE),
 )
+TOKENS: Final = (
+    Line("kafka-delegation-tokens --bootstrap-server {b} --describe", CODE),
+    Line("kafka-delegation-tokens --bootstrap-server {b} --command-config {d}/client.properties --describe", CODE),
+    Line("kafka-delegation-tokens --bootstrap-server {b} --command-config {d}/client.properties --create", CODE),
+    Line(
+        "kafka-delegation-tokens --bootstrap-server {b} --command-config {d}/client.properties --renew --hmac aGk=",
+        CODE,
+    ),
+)
 LINES: Final = (
     *TOPICS,
     *CONFIGS,
@@ -408,6 +417,7 @@ LINES: Final = (
     *CLUSTER,
     *TRANSACTIONS,
     *ACLS,
+    *TOKENS,
     *LOCAL,
     *MEASUREMENTS,
     Line("kafka-topics --bootstrap-server {b} --delete --topic {p}-events"),

@@ -137,6 +137,7 @@ class Side:
         }
         for name, document in documents.items():
             (self.directory / f"{name}.json").write_text(json.dumps(document))
+        (self.directory / "client.properties").write_text("request.timeout.ms=20000\n")
         port, controller_port = free_ports(2)
         (self.directory / "server.properties").write_text(
             "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
