@@ -56,6 +56,19 @@ def output_option(function: F) -> F:
     return output(headers(function))
 
 
+def file_output_option(function: F) -> F:
+    """Add ``-o`` to a command that prints a file for another command (passed on as ``output``)."""
+    option = click.option(
+        "-o",
+        "--output",
+        type=click.Choice([YAML, JSON]),
+        default=YAML,
+        show_default=True,
+        help="The format of the file.",
+    )
+    return option(function)
+
+
 def stream_output_option(function: F) -> F:
     """Add ``-o`` to a command that prints lines or records as they come (passed on as ``output``)."""
     option = click.option(

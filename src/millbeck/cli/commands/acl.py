@@ -9,7 +9,7 @@ import click
 
 from millbeck.cli.completed_types import FILE
 from millbeck.cli.connection_options import Target, run_admin, target_options
-from millbeck.cli.output import TABLE, YAML, output_option, show, show_rows
+from millbeck.cli.output import TABLE, file_output_option, output_option, show, show_rows
 from millbeck.cli.verbs import SubcommandGroup, is_kafka_style, kafka_tool
 
 if TYPE_CHECKING:
@@ -138,10 +138,10 @@ def remove(ctx: click.Context, /, target: Target, is_sure: bool, **given: Any) -
 
 
 @command.command("export")
-@output_option
+@file_output_option
 @target_options
 def export(output: str, target: Target) -> None:
-    """Print all ACLs as a file for `apply`, in YAML unless asked for JSON.
+    """Print all ACLs as a file for `apply`, in YAML or JSON.
 
     \b
     Examples:
@@ -151,7 +151,7 @@ def export(output: str, target: Target) -> None:
     from millbeck.security.acls import AclFilter
 
     async def work(admin: Admin) -> None:
-        show(exported(await admin.describe_acls(AclFilter())), YAML if output == TABLE else output)
+        show(exported(await admin.describe_acls(AclFilter())), output)
 
     run_admin(target, work)
 
@@ -176,7 +176,7 @@ def export(output: str, target: Target) -> None:
     help="Suggest one ACL for all names that begin with this text; can be repeated.",
 )
 @click.option("--hosts", is_flag=True, help="Suggest ACLs for the denied addresses instead of all addresses.")
-@output_option
+@file_output_option
 def suggest(
     files: tuple[str, ...], principal: tuple[str, ...], prefix: tuple[str, ...], hosts: bool, output: str
 ) -> None:
@@ -201,7 +201,7 @@ def suggest(
         for each in parse_events(lines_of_files(with_rotated(files)))
         if not principal or each.get("principal") in principal
     ]
-    show(exported(suggested(events, prefix, hosts=hosts)), YAML if output == TABLE else output)
+    show(exported(suggested(events, prefix, hosts=hosts)), output)
 
 
 @command.command("diff")
@@ -273,7 +273,7 @@ def _question_options(function: Any) -> Any:
 
 @command.command("explain")
 @click.option("--principal", required=True, metavar="TYPE:NAME", help="The principal, such as User:alice.")
-@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="From where.")
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="The client's address.")
 @click.option("--operation", multiple=True, metavar="NAME", help="The operation: read, write, ...; can be repeated.")
 @click.option(
     "--request",

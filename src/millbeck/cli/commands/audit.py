@@ -128,7 +128,7 @@ def tail(
     metavar="TIME",
     help="Show only events since this time, such as 2026-11-19T14:00, or of the last 15m, 2h or 7d.",
 )
-@click.option("--until", metavar="TIME", help="Before this time.")
+@click.option("--until", metavar="TIME", help="Show only events before this time.")
 @target_options
 def search(
     files: tuple[str, ...],

@@ -68,7 +68,14 @@ def _target_is_not_asked(function: click.decorators.FC) -> click.decorators.FC:
 def _change_options(function: click.decorators.FC) -> click.decorators.FC:
     for option in (
         click.option("--dry-run", is_flag=True, help="Only print what would change."),
-        click.option("-f", "--feature", "features", multiple=True, metavar="NAME=LEVEL", help="Can be repeated."),
+        click.option(
+            "-f",
+            "--feature",
+            "features",
+            multiple=True,
+            metavar="NAME=LEVEL",
+            help="Feature and level; can be repeated.",
+        ),
         click.option(
             "-r",
             "--release-version",
@@ -191,7 +198,13 @@ def version_mapping(ctx: click.Context, release_version: str | None) -> None:
 
 @command.command("feature-dependencies")
 @click.option(
-    "-f", "--feature", "features", multiple=True, required=True, metavar="NAME=LEVEL", help="Can be repeated."
+    "-f",
+    "--feature",
+    "features",
+    multiple=True,
+    required=True,
+    metavar="NAME=LEVEL",
+    help="Feature and level; can be repeated.",
 )
 @_target_is_not_asked
 @click.pass_context

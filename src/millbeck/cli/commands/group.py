@@ -334,7 +334,7 @@ def delete_offsets(
 @click.option("--to-earliest", is_flag=True, help="Reset to the earliest offset.")
 @click.option("--to-latest", is_flag=True, help="Reset to the latest offset.")
 @click.option("--to-current", is_flag=True, help="Reset to the committed offset, or to the latest if there is none.")
-@click.option("--to-offset", type=int, help="To this offset.")
+@click.option("--to-offset", type=int, help="Reset to this offset.")
 @click.option("--shift-by", type=int, help="Shift the offset by this many records, backwards if negative.")
 @click.option(
     "--to-datetime",

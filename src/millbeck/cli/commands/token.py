@@ -27,7 +27,7 @@ def command() -> None:
 
 
 def period_option(*names: str, text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    return click.option(*names, "period_ms", type=int, default=-1, metavar="MS", help=f"{text} In milliseconds.")
+    return click.option(*names, "period_ms", type=int, default=-1, metavar="MS", help=text)
 
 
 def token_argument(function: Callable[..., None]) -> Callable[..., None]:
