@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from millbeck.kernel import option_layers
-from millbeck.kernel.errors import InvalidConfig, InvalidTimestamp, MessageTooLarge
+from millbeck.kernel.errors import InvalidConfig, InvalidRecord, InvalidTimestamp, MessageTooLarge
 from millbeck.kernel.options import ConfigLayers, ConfigSource, Option
 from millbeck.kernel.units import MIB
 from millbeck.records.batch import TimestampType, split
@@ -34,6 +34,7 @@ from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest,
 from millbeck.wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client, one_batch
 from tests.unit.server.harness.client_requests import NOW_MS, create, find_coordinator, partition_of, produce
+from tests.unit.server.schemas.test_validation import register, with_id
 
 Scenario = Callable[[BrokerHarness, Client], Coroutine[Any, Any, None]]
 SCENARIOS: dict[str, tuple[Scenario, dict[str, str]]] = {}
@@ -202,6 +203,36 @@ async def honours_compression_zstd_level(harness: BrokerHarness, client: Client)
 
 
 # What is accepted.
+
+
+@honours("confluent.key.schema.validation")
+async def honours_confluent_key_schema_validation(harness: BrokerHarness, client: Client) -> None:
+    await create(client, confluent_key_schema_validation="true")
+    assert await produce_error(client, one_batch(b"v", key=b"without a schema")) == InvalidRecord.code
+
+
+@honours("confluent.key.subject.name.strategy")
+async def honours_confluent_key_subject_name_strategy(harness: BrokerHarness, client: Client) -> None:
+    await create(client, "_schemas", cleanup_policy="compact")
+    await register(client, "t-key", 1)
+    options = {"confluent_key_schema_validation": "true", "confluent_key_subject_name_strategy": "RecordNameStrategy"}
+    await create(client, **_options(options))
+    assert await produce_error(client, one_batch(b"v", key=with_id(1))) == InvalidRecord.code
+
+
+@honours("confluent.value.schema.validation")
+async def honours_confluent_value_schema_validation(harness: BrokerHarness, client: Client) -> None:
+    await create(client, confluent_value_schema_validation="true")
+    assert await produce_error(client, one_batch(b"without a schema")) == InvalidRecord.code
+
+
+@honours("confluent.value.subject.name.strategy")
+async def honours_confluent_value_subject_name_strategy(harness: BrokerHarness, client: Client) -> None:
+    await create(client, "_schemas", cleanup_policy="compact")
+    await register(client, "t-value", 1)
+    options = {"confluent_value_schema_validation": "true"}
+    await create(client, **_options(options), confluent_value_subject_name_strategy="RecordNameStrategy")
+    assert await produce_error(client, one_batch(with_id(1))) == InvalidRecord.code
 
 
 @honours("max.message.bytes")

@@ -299,8 +299,8 @@ def test_a_group_that_is_named_often_is_described_once() -> None:
     BrokerHarness().run(scenario)
 
 
-def test_a_member_whose_answer_cannot_be_encoded_does_not_keep_the_others_from_theirs() -> None:
-    """A member's id is made of its client's: before version 6 it may become longer than a string may be."""
+def test_a_members_id_begins_with_no_more_than_a_part_of_a_long_client_id() -> None:
+    """Otherwise the id may become longer than a string may be, and the answer cannot be encoded."""
 
     async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         first = await stable(client)
@@ -310,10 +310,7 @@ def test_a_member_whose_answer_cannot_be_encoded_does_not_keep_the_others_from_t
         joined_last = asyncio.ensure_future(join(last))
         await asyncio.sleep(0.1)
         assert (await client.ask(join_request(first.member_id), 9)).generation_id == 2
-        assert (await long_named).error_code == errors.UnknownServerError.code
+        assert len((await long_named).member_id) < 300
         assert (await joined_last).generation_id == 2
-        assert harness.node is not None
-        assert harness.node.broker.unexpected_errors == 1
-        harness.node.broker.unexpected_errors = 0
 
     BrokerHarness().run(scenario)
