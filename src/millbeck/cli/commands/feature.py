@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from millbeck.cli.connection_options import Target, run_admin, target_options
-from millbeck.cli.output import output_option, show_rows
+from millbeck.cli.output import TEXT, document, output_option, show_rows, stream_output_option
 from millbeck.cli.verbs import SubcommandGroup, kafka_tool
 
 if TYPE_CHECKING:
@@ -172,15 +172,16 @@ def disable(ctx: click.Context, features: tuple[str, ...], unsafe: bool, dry_run
 
 @command.command("version-mapping")
 @click.option("-r", "--release-version", metavar="RELEASE", help="A release such as 4.3-IV0; default: the newest.")
+@stream_output_option
 @_target_is_not_asked
 @click.pass_context
-def version_mapping(ctx: click.Context, release_version: str | None) -> None:
+def version_mapping(ctx: click.Context, release_version: str | None, output: str) -> None:
     """Show the feature levels of a release. Does not connect to a cluster.
 
     \b
     Examples:
       millbeck feature version-mapping
-      millbeck feature version-mapping --release-version 4.0-IV3
+      millbeck feature version-mapping --release-version 4.0-IV3 --output json
     """
     from millbeck.metadata.features import LATEST_METADATA_VERSION, metadata_version_of, release_name
 
@@ -188,8 +189,11 @@ def version_mapping(ctx: click.Context, release_version: str | None) -> None:
         level = LATEST_METADATA_VERSION if release_version is None else metadata_version_of(release_version)
     except ValueError as error:
         raise click.UsageError(f"--release-version: {error}", ctx) from error
-    click.echo(f"{METADATA_VERSION}={level} ({release_name(level)})")
     levels = mapped_levels(level)
+    if output != TEXT:
+        click.echo(document({"release": release_name(level), "levels": {METADATA_VERSION: level, **levels}}, output))
+        return
+    click.echo(f"{METADATA_VERSION}={level} ({release_name(level)})")
     if kafka_tool() is not None:
         levels = dict(sorted(levels.items(), key=lambda item: _KAFKA_ORDER.index(item[0])))
     for name, number in levels.items():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import click
@@ -74,6 +75,11 @@ def test_a_release_maps_to_levels_of_every_feature(run: Callable[..., Result]) -
         "share.version=1",
         "streams.version=1",
         "transaction.version=2",
+    ]
+    in_json = json.loads(run("feature", "version-mapping", "-o", "json").stdout)
+    assert shown == [
+        f"metadata.version={in_json['levels']['metadata.version']} ({in_json['release']})",
+        *(f"{name}={level}" for name, level in in_json["levels"].items() if name != "metadata.version"),
     ]
     older = run("feature", "--bootstrap-server", "h:1", "version-mapping", "--release-version", "3.8-IV0").stdout
     assert older.splitlines()[0] == "metadata.version=20 (3.8-IV0)"
