@@ -208,6 +208,9 @@ RECORDS: Final = (
 GROUPS: Final = (
     Line("kafka-consumer-groups --bootstrap-server {b} --list", ROWS),
     Line("kafka-groups --bootstrap-server {b} --list", ROWS),
+    Line("kafka-streams-groups --bootstrap-server {b} --list"),
+    Line("kafka-streams-groups --bootstrap-server {b} --list --state", ROWS),
+    Line("kafka-streams-groups --bootstrap-server {b} --describe --group {p}-readers", CODE),
     Line("kafka-groups --bootstrap-server {b} --list --consumer", ROWS),
     Line("kafka-groups --bootstrap-server {b} --list --group-type share", ROWS),
     Line("kafka-groups --bootstrap-server {b} --list --share --streams", CODE),

@@ -91,8 +91,8 @@ def list_groups(
 
     async def work(admin: Admin) -> None:
         # Kafka's tool does not list share groups, which have a separate tool.
-        is_consumer_tool = kafka_tool() == "kafka-consumer-groups" and not chosen_types
-        wanted = ("classic", "consumer") if is_consumer_tool or consumer else chosen_types
+        of_tool = {"kafka-consumer-groups": ("classic", "consumer"), "kafka-streams-groups": ("streams",)}
+        wanted = ("classic", "consumer") if consumer else chosen_types or of_tool.get(kafka_tool() or "", ())
         found = await admin.list_groups(states=chosen_states, types=wanted)
         protocols = ("consumer", "") if consumer else None if protocol is None else (protocol,)
         if protocols is not None:
@@ -181,7 +181,12 @@ def describe(
             else:
                 rows += await offset_rows(admin, each, found.failed)
         if kafka_tool() is not None:
-            await _describe_as_kafka(admin, found, members=members, state=state, verbose=verbose)
+            if kafka_tool() == "kafka-streams-groups":
+                from millbeck.cli.kafka_tools.streams_groups import print_described
+
+                await print_described(admin, found, members=members, state=state, verbose=verbose)
+            else:
+                await _describe_as_kafka(admin, found, members=members, state=state, verbose=verbose)
             await raise_group_failures(admin, found.failed)
             return
         tables = [

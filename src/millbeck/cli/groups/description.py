@@ -82,7 +82,7 @@ async def streams_rows(
         if members:
             rows += _streams_members(group, verbose)
         elif state:
-            rows.append(_streams_state(group, verbose))
+            rows.append(state_of_streams(group, verbose))
         else:
             rows += await offset_rows(admin, group.with_partitions(), found.failed)
     return rows
@@ -117,7 +117,7 @@ def tasks_text(tasks: Mapping[str, tuple[int, ...]]) -> str:
     return " ".join(f"{name}:[{','.join(map(str, partitions))}]" for name, partitions in tasks.items())
 
 
-def _streams_state(group: StreamsGroupDescription, verbose: bool) -> dict[str, object]:
+def state_of_streams(group: StreamsGroupDescription, verbose: bool) -> dict[str, object]:
     return {
         "group": group.group_id,
         "coordinator": group.coordinator_id,

@@ -82,7 +82,8 @@ async def delete_groups(admin: Admin, names: Sequence[str]) -> None:
     if (tool := kafka_tool()) is not None and not outcomes.failed:
         from millbeck.cli.kafka_tools.formats import groups_deleted
 
-        click.echo(groups_deleted("share" if "share" in tool else "consumer", outcomes.succeeded))
+        kind = tool.removeprefix("kafka-").removesuffix("-groups")
+        click.echo(groups_deleted(kind, outcomes.succeeded))
         return
     for name in outcomes.succeeded:
         click.echo(f"deleted {name}")

@@ -224,6 +224,16 @@ TOOLS: Final[Mapping[str, Tool]] = {
         requires=(),
         help_exit_code=0,
     ),
+    "kafka-streams-groups": Tool(
+        command=("group",),
+        actions=_GROUP_ACTIONS,
+        renamed={"--input-topic": "--topic", "--all-input-topics": "--all-topics"},
+        without_effect={"--timeout": 1},
+        missing=dict.fromkeys(
+            ("--delete", "--delete-internal-topic", "--delete-all-internal-topics"),
+            "`millbeck group delete` deletes the group, `millbeck topic delete` its internal topics",
+        ),
+    ),
     "kafka-topics": Tool(
         command=("topic",),
         actions=_LIST_ACTIONS,

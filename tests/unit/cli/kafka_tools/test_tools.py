@@ -108,6 +108,11 @@ FLAGS = {
         add-scram cluster-id config feature ignore-formatted initial-controllers no-initial-controllers
         release-version standalone
     """,
+    "kafka-streams-groups": """
+        all-groups all-input-topics bootstrap-server by-duration command-config delete delete-all-internal-topics
+        delete-internal-topic delete-offsets describe dry-run execute export from-file group input-topic list members
+        offsets reset-offsets shift-by state timeout to-current to-datetime to-earliest to-latest to-offset verbose
+    """,
     "kafka-topics": """
         alter at-min-isr-partitions bootstrap-server command-config config create delete delete-config
         describe exclude-internal if-exists if-not-exists list partition-size-limit-per-response partitions
