@@ -22,6 +22,7 @@ from millbeck.pipeline.connect.connectors.connector_class import (
     Delivery,
     SettingProblem,
 )
+from millbeck.pipeline.connect.connectors.jdbc.settings import JDBC_SINK, JDBC_SOURCE
 from millbeck.pipeline.connect.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ FILE_SINK: Final = ConnectorClass(
     ),
 )
 
-CONNECTORS: Final = (FILE_SINK, FILE_SOURCE)
+CONNECTORS: Final = (FILE_SINK, FILE_SOURCE, JDBC_SINK, JDBC_SOURCE)
 
 
 @lru_cache
@@ -165,7 +166,8 @@ def _installed(name: str) -> ConnectorClass | None:
             continue
         try:
             made = entry.load()
-            return replace(made.declared, implementation=entry.value)
+            found: ConnectorClass = replace(made.declared, implementation=entry.value)
+            return found
         except Exception as error:
             raise ConfigError(f"connector.class: the entry point {entry.name} cannot be loaded: {error}") from error
     return None
