@@ -458,10 +458,33 @@ def java_settings() -> Iterator[str]:
         yield f"| `{name}` | none | {reason_of(name)}{but} |"
 
 
+def connectors() -> Iterator[str]:
+    from millbeck.pipeline.connect.connectors.declared import CONNECTORS, ConnectorKind
+
+    yield from ("# Connectors", "", NOTE, "")
+    yield "The settings that each connector has beside those of all connectors. `millbeck connect plugins NAME` shows both."
+    for each in sorted(CONNECTORS, key=lambda known: known.name.rpartition(".")[2]):
+        yield from ("", f"## {each.name.rpartition('.')[2]}", "", each.doc, "")
+        yield f"- Class: `{each.name}`; also {', '.join(f'`{name}`' for name in dict.fromkeys(each.short_names))}"
+        if each.kind is ConnectorKind.SINK:
+            yield f"- Delivery: {each.delivery.value}"
+        if each.extra:
+            yield f"- Needs: `pip install 'millbeck[{each.extra}]'`"
+        yield ""
+        rows = []
+        for key in each.config_def:
+            is_required = key.default_text is None and "REQUIRED" in str(key.default)
+            default = "none: it must be given" if is_required else f"`{key.default_text}`" if key.default_text else ""
+            allowed = _cell(key.check.allowed) if key.check is not None else ""
+            rows.append([f"`{key.name}`", key.kind.name, default, allowed, _cell(key.doc)])
+        yield from _table(["setting", "type", "default", "allowed", "meaning"], rows)
+
+
 WRITERS: dict[str, Callable[[], Iterator[str]]] = {
     "acls.md": acls,
     "cli.md": commands,
     "configuration.md": configuration,
+    "connectors.md": connectors,
     "decisions.md": decisions,
     "errors.md": errors,
     "java-client-settings.md": java_settings,

@@ -193,7 +193,7 @@ def test_every_value_is_read_as_it_was_written(database: str, topic: str) -> Non
             if name == "yes" and "mariadb" in database and wanted is not None:
                 wanted = int(wanted)
             assert read == wanted, name
-            assert name in ("micros", "yes") or type(read) is type(wanted), name
+            assert name in ("micros", "yes", "i8") or type(read) is type(wanted), name
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
@@ -429,17 +429,21 @@ def test_rows_of_one_timestamp_are_never_divided(database: str, topic: str, look
         positions = Positions()
         source = made(JdbcSource, source_settings(database, topic) | extra)
         found = turns(source, positions)
-        assert [record.value["id"] for record in found] == list(range(30))
+        read = [record.value["id"] for record in found]
+        assert sorted(read) == list(range(30))
+        assert [each // 10 for each in read] == [0] * 10 + [1] * 10 + [2] * 10
         assert len({str(record.source_offset) for record in found}) == (3 if mode == "timestamp" else 30)
         # From each offset that may have been committed, nothing is lost; with both columns nothing is repeated.
         for place, record in enumerate(found):
+            if record.source_offset is None:
+                continue
             later = Positions()
             later.known = {str(dict(record.source_partition)): dict(record.source_offset or {})}
             rest = [
                 each.value["id"] for each in turns(made(JdbcSource, source_settings(database, topic) | extra), later)
             ]
-            assert set(range(place + 1, 30)) <= set(rest)
-            assert mode == "timestamp" or rest == list(range(place + 1, 30))
+            assert set(read[place + 1 :]) <= set(rest)
+            assert mode == "timestamp" or rest == read[place + 1 :]
         look.rows(f"UPDATE {quote}{topic}{quote} SET changed = '2024-04-01 00:00:00' WHERE id = 4")
         assert [record.value["id"] for record in turns(source, positions)] == [4]
         look.rows(f"UPDATE {quote}{topic}{quote} SET changed = '{moments[0]}' WHERE id = 4")

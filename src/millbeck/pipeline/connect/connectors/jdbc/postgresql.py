@@ -19,7 +19,7 @@ from millbeck.pipeline.connect.connectors.jdbc.dialect import (
 from millbeck.pipeline.connect.connectors.jdbc.moments import timestamp_text
 from millbeck.pipeline.connect.connectors.jdbc.urls import JdbcUrl
 from millbeck.pipeline.connect.errors import ConfigError, ConnectError, InvalidValue, RetriableError
-from millbeck.pipeline.connect.model.logical import DECIMAL
+from millbeck.pipeline.connect.model.logical import DECIMAL, scale_of
 from millbeck.pipeline.connect.model.schema import Schema, SchemaType
 
 with needs_extra("postgres"):
@@ -49,13 +49,13 @@ _TEMPORAL: Final = {
     Temporal.ZONED_TIME: "TIMETZ",
 }
 _NAMED: Final = {
-    DECIMAL: "DECIMAL",
     VARIABLE_SCALE_DECIMAL: "NUMERIC",
     JSON: "JSONB",
     UUID: "UUID",
     XML: "XML",
 }
 _ROWS_AT_ONCE: Final = 2000
+_DIGITS_MAX: Final = 1000
 _PASSED_ON: Final = {
     "sslmode": "sslmode",
     "sslrootcert": "sslrootcert",
@@ -197,6 +197,9 @@ class PostgreSql(Dialect):
                 yield row
 
     def column_type(self, schema: Schema, *, is_key: bool) -> str:
+        if schema.name == DECIMAL:
+            scale = scale_of(schema)
+            return f"DECIMAL({_DIGITS_MAX},{scale})" if 0 <= scale <= _DIGITS_MAX else "DECIMAL"
         if schema.name in _NAMED:
             return _NAMED[schema.name]
         if schema.type is SchemaType.ARRAY and schema.value_schema is not None:

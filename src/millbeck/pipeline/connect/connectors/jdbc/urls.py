@@ -31,14 +31,14 @@ class JdbcUrl:
 def parsed_url(url: str) -> JdbcUrl:
     """Raises `ConfigError` for what is no URL of a supported database. Messages never repeat it: it may hold a
     password."""
-    match = _SHAPE.fullmatch(url.strip())
-    if match is None:
-        raise ConfigError(f"{SETTING}: expected jdbc:postgresql://host:5432/database or jdbc:mariadb://host/database")
-    kind = match["kind"]
-    if kind not in _PORTS:
+    kind = url.strip().removeprefix("jdbc:").partition(":")[0]
+    if url.strip().startswith("jdbc:") and kind.isalnum() and kind not in _PORTS:
         raise ConfigError(
             f"{SETTING}: no driver for jdbc:{kind[:40]}: there are jdbc:postgresql, jdbc:mariadb and jdbc:mysql"
         )
+    match = _SHAPE.fullmatch(url.strip())
+    if match is None:
+        raise ConfigError(f"{SETTING}: expected jdbc:postgresql://host:5432/database or jdbc:mariadb://host/database")
     hosts = tuple(_host(each, _PORTS[kind]) for each in (match["hosts"] or "localhost").split(","))
     if not match["database"]:
         raise ConfigError(f"{SETTING}: name the database, as in jdbc:{kind}://host/database")
