@@ -462,7 +462,7 @@ def connectors() -> Iterator[str]:
     from millbeck.pipeline.connect.connectors.declared import CONNECTORS, ConnectorKind
 
     yield from ("# Connectors", "", NOTE, "")
-    yield "The settings that each connector has beside those of all connectors. `millbeck connect plugins NAME` shows both."
+    yield "The settings that each connector has beside those of all. `millbeck connect plugins NAME` shows both."
     for each in sorted(CONNECTORS, key=lambda known: known.name.rpartition(".")[2]):
         yield from ("", f"## {each.name.rpartition('.')[2]}", "", each.doc, "")
         yield f"- Class: `{each.name}`; also {', '.join(f'`{name}`' for name in dict.fromkeys(each.short_names))}"
