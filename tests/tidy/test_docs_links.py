@@ -89,8 +89,8 @@ def _problems_of_text(text: str, page: Path, root: Path, modules: Mapping[str, M
 @cache
 def _settings(root: Path) -> frozenset[str]:
     """Settings of our own look like names of the package."""
-    text = (root / "docs" / "generated" / "configuration.md").read_text(encoding="utf-8")
-    return frozenset(DOTTED_NAME.findall(text))
+    pages = (root / "docs" / "generated" / f"{name}.md" for name in ("configuration", "connectors"))
+    return frozenset(name for page in pages for name in DOTTED_NAME.findall(page.read_text(encoding="utf-8")))
 
 
 @cache
