@@ -24,6 +24,7 @@ from millbeck.pipeline.connect.connectors.connector_class import (
 )
 from millbeck.pipeline.connect.connectors.jdbc.settings import JDBC_SINK, JDBC_SOURCE
 from millbeck.pipeline.connect.errors import ConfigError
+from millbeck.pipeline.connect.postgres.declared import POSTGRES_SOURCE
 
 if TYPE_CHECKING:
     from millbeck.pipeline.connect.connectors.interface import Connector
@@ -99,7 +100,7 @@ FILE_SINK: Final = ConnectorClass(
     ),
 )
 
-CONNECTORS: Final = (FILE_SINK, FILE_SOURCE, JDBC_SINK, JDBC_SOURCE)
+CONNECTORS: Final = (FILE_SINK, FILE_SOURCE, JDBC_SINK, JDBC_SOURCE, POSTGRES_SOURCE)
 
 
 @lru_cache

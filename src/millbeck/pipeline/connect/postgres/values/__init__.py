@@ -1,0 +1,1 @@
+"""PostgreSQL's values in text form, and the schemas and values that Debezium makes of them."""
