@@ -20,7 +20,8 @@ from millbeck.server.metadata.controller_channel import ControllerChannel
 from millbeck.server.metadata.quorum_driver import QuorumDriver
 from millbeck.server.network.call import Call
 from millbeck.server.requests.tls_settings import check_tls_settings
-from millbeck.wire.messages.nodes import EnvelopeRequest, EnvelopeResponse
+from millbeck.wire.messages.nodes import EnvelopeRequest, EnvelopeResponse, UpdateFeaturesRequest
+from millbeck.wire.messages.replicas import ListPartitionReassignmentsRequest
 
 R = TypeVar("R")
 
@@ -30,10 +31,16 @@ LOCAL_ADDRESS: Final = "127.0.0.1"
 _LENGTH: Final = Struct(">i")
 
 
+_ANSWERED_WITHOUT_TIMEOUT: Final = (ListPartitionReassignmentsRequest, UpdateFeaturesRequest)
+"""Requests whose timeout Kafka's controller does not read: clients send 0 in it and get their answer."""
+
+
 def patience_s(request: object) -> float:
     """The time that a client waits for the controller, in seconds; 0 if its timeout is 0, as in Kafka."""
     timeout_ms: int | None = getattr(request, "timeout_ms", None)
-    return DEFAULT_SECONDS if timeout_ms is None else min(max(timeout_ms, 0) / 1000, SECONDS_MAX)
+    if timeout_ms is None or (timeout_ms <= 0 and isinstance(request, _ANSWERED_WITHOUT_TIMEOUT)):
+        return DEFAULT_SECONDS
+    return min(max(timeout_ms, 0) / 1000, SECONDS_MAX)
 
 
 class Forwarder:

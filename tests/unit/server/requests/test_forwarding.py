@@ -19,7 +19,9 @@ from millbeck.security.authorizer import Operation
 from millbeck.server.metadata.controller_channel import ControllerChannel
 from millbeck.server.requests.forwarding import Forwarder
 from millbeck.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from millbeck.wire.messages.nodes import UpdateFeaturesRequest
 from millbeck.wire.messages.quorum import DescribeQuorumRequest
+from millbeck.wire.messages.replicas import ListPartitionReassignmentsRequest
 from millbeck.wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client
 from tests.unit.server.harness.client_requests import Denies, create, run_scenario
@@ -107,6 +109,14 @@ def test_nothing_is_decided_for_who_waits_no_time() -> None:
         await asyncio.sleep(1)
         assert harness.node is not None
         assert harness.node.broker.image.topics.named("t") is None
+
+    run_scenario(scenario)
+
+
+def test_a_timeout_that_kafka_does_not_read_may_be_zero() -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert (await client.ask(ListPartitionReassignmentsRequest(timeout_ms=0), 0)).error_code == 0
+        assert (await client.ask(UpdateFeaturesRequest(timeout_ms=0), 1)).error_code == 0
 
     run_scenario(scenario)
 
