@@ -10,6 +10,9 @@ from uuid import uuid4
 
 import pytest
 
+SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+"""Java compiles once and quickly: these queries are over before it would have compiled them well."""
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -32,6 +35,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # Spark's workers import what tests define.
     paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    os.environ.setdefault("JDK_JAVA_OPTIONS", SHORT_LIVED_JAVA)
     settings = {
         # One Java for all the queries of all the tests; a task that finds no memory ends it.
         "spark.driver.memory": "2g",
