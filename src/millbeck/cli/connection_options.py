@@ -45,6 +45,8 @@ REMEDIES: Final = {
 """Advice for errors of brokers, by Kafka's name of the error."""
 CONNECT_SECONDS_MAX: Final = 10.0
 TOPIC_SECONDS_MAX: Final = 5.0
+CREATION_SECONDS_MAX: Final = 2.0
+"""How long to wait for a topic that brokers may be creating."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +218,7 @@ async def check_topic(cluster: Cluster, name: str) -> None:
     from millbeck.kernel.errors import UnknownTopicOrPartition
 
     try:
-        await cluster.topic(name, timeout_s=TOPIC_SECONDS_MAX)
+        await cluster.topic(name, timeout_s=CREATION_SECONDS_MAX)
     except UnknownTopicOrPartition as error:
         hint = await similar_topic(cluster, name)
         raise click.ClickException(
