@@ -78,6 +78,8 @@ def test_moving_a_partition_nowhere(millbeck: Millbeck, refused: Millbeck, tmp_p
     arguments = ("--reassignment-json-file", str(plan))
     millbeck("reassign", "--execute", *arguments)
     assert millbeck("reassign", "verify", *arguments).count("done") == 2
+    lines = [line for line in millbeck("reassign", "verify", *arguments, "-o", "json").splitlines() if line[0] == "{"]
+    assert [(row["partition"], row["state"]) for row in map(json.loads, lines)] == [(0, "done"), (1, "done")]
     assert "no partition is moving" in millbeck("reassign", "list")
     plan.write_text('{"partitions": [{"topic": "moved", "partition": 0, "replicas": [1, 9]}]}')
     assert "moved-0" in refused("reassign", "execute", *arguments)
