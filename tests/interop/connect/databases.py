@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pymysql
@@ -58,7 +59,7 @@ def postgresql(folder: Path, options: tuple[str, ...] = ()) -> Iterator[str]:
         stderr=(folder / "log").open("wb"),
         cwd="/",
     )
-    login = {"host": "127.0.0.1", "port": port, "user": USER, "password": PASSWORD}
+    login: dict[str, Any] = {"host": "127.0.0.1", "port": port, "user": USER, "password": PASSWORD}
     try:
         deadline = time.monotonic() + _STARTS_WITHIN_S
         while True:

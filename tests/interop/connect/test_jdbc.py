@@ -127,7 +127,7 @@ def key(number: int) -> tuple[Schema, Struct]:
     return KEY, Struct.of(KEY, {"id": number})
 
 
-FIELDS = {
+FIELDS: dict[str, tuple[Schema, list[Any]]] = {
     "i8": (Schema(SchemaType.INT8, True), [Int8(-128), Int8(127), None]),
     "i16": (Schema(SchemaType.INT16, True), [Int16(-(2**15)), Int16(2**15 - 1), None]),
     "i32": (Schema(SchemaType.INT32, True), [Int32(-(2**31)), Int32(2**31 - 1), None]),

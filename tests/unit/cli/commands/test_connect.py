@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from millbeck.pipeline.connect.connectors.declared import CONNECTORS
+from millbeck.pipeline.connect.plugins import BUILT_IN
+
 SINK = {
     "connector.class": "FileStreamSink",
     "topics": "orders",
@@ -135,7 +138,7 @@ def test_classes_and_their_settings(run: Callable[..., Result], fails: Callable[
     assert {row["type"] for row in listed} == {
         "sink", "source", "converter", "header_converter", "transformation", "predicate"
     }  # fmt: skip
-    assert len(listed) == 41
+    assert len(listed) == len(CONNECTORS) + len(BUILT_IN)
     found = json.loads(run("connect", "plugins", "FileStreamSource", "-o", "json").stdout)
     assert [each["name"] for each in found] == ["file", "topic", "batch.size"]
     assert "(required)" in run("connect", "plugins", "RegexRouter").stdout

@@ -23,6 +23,7 @@ from millbeck.pipeline.connect.connectors.connector_class import (
     SettingProblem,
 )
 from millbeck.pipeline.connect.connectors.jdbc.settings import JDBC_SINK, JDBC_SOURCE
+from millbeck.pipeline.connect.connectors.objects.settings import OBJECT_SINK, OBJECT_SOURCE
 from millbeck.pipeline.connect.errors import ConfigError
 from millbeck.pipeline.connect.postgres.declared import POSTGRES_SOURCE
 
@@ -100,7 +101,15 @@ FILE_SINK: Final = ConnectorClass(
     ),
 )
 
-CONNECTORS: Final = (FILE_SINK, FILE_SOURCE, JDBC_SINK, JDBC_SOURCE, POSTGRES_SOURCE)
+CONNECTORS: Final = (
+    FILE_SINK,
+    FILE_SOURCE,
+    JDBC_SINK,
+    JDBC_SOURCE,
+    OBJECT_SINK,
+    OBJECT_SOURCE,
+    POSTGRES_SOURCE,
+)
 
 
 @lru_cache
