@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple
 
 from millbeck.controller.auto_creation import InternalTopic, auto_creation_request
@@ -16,6 +17,7 @@ from millbeck.metadata.image import Endpoint, PartitionRegistration
 from millbeck.metadata.image.client_quotas import ClientQuotasImage
 from millbeck.security.authorizer import Authorizer
 from millbeck.server.config import NodeConfig
+from millbeck.server.config.sections.quotas import QuotaOptions
 from millbeck.server.fetch.cold_readers import ColdReaders
 from millbeck.server.fetch.sessions import FetchSessions
 from millbeck.server.loop.deadlines import Deadlines
@@ -24,7 +26,9 @@ from millbeck.server.metadata.reply_cache import MetadataReplies
 from millbeck.server.network.authorization import Authorization
 from millbeck.server.network.connection import Connection
 from millbeck.server.quotas.client_quotas import ClientQuotas
+from millbeck.server.quotas.limits import QuotaCallback
 from millbeck.server.replicas.context import ReplicationContext
+from millbeck.server.seams import load_seam
 from millbeck.server.share.context import ShareContext
 from millbeck.server.transactions.context import TransactionContext
 from millbeck.wire.messages.topics import CreateTopicsRequest, CreateTopicsResponse
@@ -50,6 +54,8 @@ Ts = TypeVarTuple("Ts")
 
 CREATED_SECONDS_MAX: Final = 2.0
 CREATED_POLL_SECONDS: Final = 0.01
+
+_QUOTA_CALLBACK: Final = QuotaOptions.client_quota_callback_class.name
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +108,9 @@ class Broker(ReplicationContext, TransactionContext, ShareContext):
         self.decisions = Authorization(self, is_dry_run=config.authorizer.authorizer_dry_run)
         self.quotas: ClientQuotas | None = None
         """The client quotas; None while none is set."""
-        self.all_quotas = ClientQuotas(config.quotas, deadlines)
+        self.all_quotas = ClientQuotas(
+            config.quotas, deadlines, self._quota_callback(), partial(self.seam_failed, _QUOTA_CALLBACK)
+        )
         self.metadata_replies = MetadataReplies()
         self.revocation: Revocation | None = None
         """Ends the sessions of deleted users, if ``millbeck.disconnect.on.revoke`` is set."""
@@ -111,6 +119,16 @@ class Broker(ReplicationContext, TransactionContext, ShareContext):
         )
         self.cold_readers = ColdReaders()
         self.auto_creation = AutoCreation(self)
+
+    def _quota_callback(self) -> QuotaCallback | None:
+        """Raises `InvalidConfig`."""
+        name = (self.config.quotas.client_quota_callback_class or "").strip()
+        if not name:
+            return None
+        loaded: QuotaCallback = load_seam(
+            "millbeck.client_quota_callback", _QUOTA_CALLBACK, name, self.config.texts, method="quota"
+        )
+        return loaded
 
     def follow_quotas(self, image: ClientQuotasImage) -> None:
         self.all_quotas.follow(image)

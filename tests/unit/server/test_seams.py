@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from millbeck.controller.topic_bounds import TopicBounds
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
     InvalidConfig,
+    InvalidRequest,
     PolicyViolation,
     SaslAuthenticationFailed,
     SecurityDisabled,
@@ -35,8 +37,9 @@ from millbeck.wire.messages.configs import (
     IncrementalAlterConfigsResource,
 )
 from millbeck.wire.messages.metadata import MetadataRequest
+from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from millbeck.wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from tests.unit.server.harness.broker_harness import BrokerHarness, Client
+from tests.unit.server.harness.broker_harness import BrokerHarness, Client, one_batch
 from tests.unit.server.harness.scraping import samples
 
 SAMPLE = Path(__file__).parents[2] / "fixtures" / "sample_seams"
@@ -289,6 +292,97 @@ def test_what_is_no_principal_is_a_failure(built: Any) -> None:
     assert len(failures) == 1
 
 
+# passwords
+
+CHECKER = "listener.name.sasl_plaintext.plain.sasl.server.callback.handler.class"
+CHECKED = {
+    "listeners": "PLAINTEXT://:9092,SASL_PLAINTEXT://:9094",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "millbeck.disconnect.on.revoke": "true",
+    CHECKER: "SampleDirectory",
+}
+
+
+async def with_password(environment: Environment, user: str, password: str) -> tuple[Client, Any]:
+    _, client = await environment.network.connect(Client, host="n1", port=9094)
+    assert isinstance(client, Client)
+    assert (await client.ask(SaslHandshakeRequest("PLAIN"), 1)).error_code == 0
+    return client, await client.ask(SaslAuthenticateRequest(PlainClient(user, password).begin()), 2)
+
+
+@pytest.mark.usefixtures("sample")
+def test_passwords_are_checked_by_code_of_the_deployment(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        alice, answer = await with_password(environment, "alice", "ecila")
+        assert answer.error_code == 0
+        assert (await alice.ask(MetadataRequest(None), 12)).brokers
+        for user, password in (("alice", "alice"), ("broken", "a-secret-password"), ("unsure", "erusnu")):
+            _, answer = await with_password(environment, user, password)
+            assert answer.error_code == SaslAuthenticationFailed.code
+            assert answer.error_message == "Authentication failed: Invalid username or password"
+        assert harness.node is not None
+        assert samples(harness.node)[f'millbeck_seam_failures_total{{setting="{CHECKER}"}}'] == 1
+        assert await alter_broker(client, "max.connections", "100") == 0
+        assert (await alice.ask(MetadataRequest(None), 12)).brokers, "it is not a user that was deleted"
+
+    in_node(scenario, **CHECKED)
+
+
+async def alter_broker(client: Client, name: str, value: str) -> int:
+    request = IncrementalAlterConfigsRequest(
+        [IncrementalAlterConfigsResource(4, "1", [IncrementalAlterableConfig(name, SET, value)])]
+    )
+    (result,) = (await client.ask(request, 1)).responses
+    code: int = result.error_code
+    return code
+
+
+@pytest.mark.usefixtures("sample")
+def test_a_dynamic_config_names_no_code() -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        for name in (CHECKER, "principal.builder.class", "client.quota.callback.class"):
+            assert await alter_broker(client, name, "SampleDirectory") == InvalidRequest.code
+
+    in_node(scenario, **CHECKED)
+
+
+# quotas
+
+
+@pytest.mark.usefixtures("sample")
+def test_limits_of_clients_are_decided_by_code_of_the_deployment() -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        assert harness.node is not None
+        quotas = harness.node.broker.all_quotas
+        assert quotas.is_set
+        data = PartitionProduceData(0, one_batch(bytes(5000)))
+        topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+        await client.ask(CreateTopicsRequest(topics=[topic]), 7)
+
+        async def throttle_ms(client_id: str) -> int:
+            _, other = await environment.network.connect(Client, host="n1", port=9092)
+            assert isinstance(other, Client)
+            request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[TopicProduceData("t", partition_data=[data])])
+            answer = await other.ask(request, 9, client_id=client_id)
+            assert answer.responses[0].partition_responses[0].error_code == 0
+            found: int = answer.throttle_time_ms
+            return found
+
+        await asyncio.sleep(20)
+        # 5 KB each, and the windows hold 10 KB; both are of one team.
+        assert [await throttle_ms(name) > 0 for name in ("red-1", "red-2", "red-1")] == [False, True, True]
+        assert [await throttle_ms(name) for name in ("blue-1", "free", "free", "free")] == [0, 0, 0, 0]
+        # Where it fails, the cluster's quotas hold, and there are none.
+        for name in ("broken", "absurd"):
+            assert [await throttle_ms(name) for _ in range(3)] == [0, 0, 0]
+        assert samples(harness.node)['millbeck_seam_failures_total{setting="client.quota.callback.class"}'] >= 2
+        limit = quotas.produce.of("ANONYMOUS", "green-1", 0)
+        assert limit is not None
+        assert quotas.produce.of("ANONYMOUS", "green-2", 0).bucket is limit.bucket  # type: ignore[union-attr]
+
+    in_node(scenario, **{"client.quota.callback.class": "SampleQuotas"})
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -296,11 +390,20 @@ def test_what_is_no_principal_is_a_failure(built: Any) -> None:
         "replica.selector.class",
         "create.topic.policy.class.name",
         "listener.name.plaintext.principal.builder.class",
+        "listener.name.plaintext.plain.sasl.server.callback.handler.class",
+        "client.quota.callback.class",
     ],
 )
 def test_a_node_does_not_start_without_what_its_file_names(name: str) -> None:
     harness = BrokerHarness()
     harness.settings[name] = "com.example.Missing"
+    if "sasl" in name:
+        harness.settings |= {
+            "listeners": "PLAINTEXT://:9092,NODES://:9094",
+            "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,NODES:PLAINTEXT",
+            "inter.broker.listener.name": "NODES",
+            "sasl.enabled.mechanisms": "PLAIN",
+        }
 
     async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         raise AssertionError("it started")

@@ -3,19 +3,53 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
 
 from millbeck.security.principal import USER_TYPE, Principal
 from millbeck.security.sasl.exchange import AuthenticationFailed, Completed, InvalidToken, Work
 from millbeck.security.sasl.scram import WRONG_AUTHORIZATION_ID
 
 _PARTS: Final = 3
+_WRONG: Final = "Authentication failed: Invalid username or password"
 
 
 class Passwords(Protocol):
     def check(self, user: str, password: str) -> Completed | Work:
         """Check the password of a user; raises `AuthenticationFailed` if it is wrong."""
+
+
+class PasswordChecker(Protocol):
+    """Code of a deployment that knows the passwords of users, such as by asking a directory."""
+
+    def check(self, user: str, password: str) -> bool:
+        """Whether this is the user's password. Called on a thread, of which logins have two: it may wait, and must give
+        up by itself. Any exception refuses the login."""
+
+
+class CheckedPasswords:
+    """Asks a `PasswordChecker`; whatever it says but True refuses the login."""
+
+    def __init__(self, checker: PasswordChecker, on_failure: Callable[[Exception], None]) -> None:
+        self._checker = checker
+        self._on_failure = on_failure
+
+    def check(self, user: str, password: str) -> Work:
+        def then(answer: object) -> Completed:
+            if isinstance(answer, Exception):
+                self._on_failure(answer)
+            if answer is not True:
+                raise AuthenticationFailed(_WRONG)
+            return Completed(principal=Principal(USER_TYPE, user))
+
+        return Work(_ask, (self._checker, user, password), then)
+
+
+def _ask(checker: PasswordChecker, user: str, password: str) -> Any:
+    try:
+        return checker.check(user, password)
+    except Exception as error:
+        return error.with_traceback(None)  # its frames have the password
 
 
 class ListedPasswords:
@@ -29,7 +63,7 @@ class ListedPasswords:
         # An unknown user costs the same comparison.
         is_equal = hmac.compare_digest(password.encode(), b"" if expected is None else expected)
         if expected is None or not is_equal:
-            raise AuthenticationFailed("Authentication failed: Invalid username or password")
+            raise AuthenticationFailed(_WRONG)
         return Completed(principal=Principal(USER_TYPE, user))
 
 

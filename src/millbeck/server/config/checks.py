@@ -71,6 +71,11 @@ class ConfigChecks:
         return value
 
 
+def _names_plugin(base: str, text: str) -> bool:
+    """Whether it names code of a deployment; Kafka's own handlers are known by name."""
+    return base == SaslOptions.server_callback_handler_class.name and not text.startswith("org.apache.kafka.")
+
+
 def _check_broker(options: Mapping[str, str]) -> None:
     for name, text in options.items():
         if name in BROKER_OPTIONS and BROKER_OPTIONS[name].sensitive and has_variable(text):
@@ -78,7 +83,7 @@ def _check_broker(options: Mapping[str, str]) -> None:
                 f"{name}: variables of config providers are replaced in properties files only, not in dynamic configs"
             )
         base = without_listener(name)
-        if name in _AT_START or base == SecurityOptions.principal_builder_class.name:
+        if name in _AT_START or base == SecurityOptions.principal_builder_class.name or _names_plugin(base, text):
             raise InvalidConfig(
                 f"{name} cannot be changed dynamically: change it in the properties file and restart the node"
             )

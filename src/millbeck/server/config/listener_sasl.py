@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from millbeck.kernel.errors import InvalidConfig
+from millbeck.kernel.java_names import full_name
 from millbeck.kernel.kerberos import KerberosLogin
 from millbeck.kernel.options import ConfigLayers, Option, resolve_value
 from millbeck.security.sasl.exchange import GSSAPI, OAUTHBEARER, PLAIN
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from millbeck.server.config.listener_oauth import OauthSettings
 
 
+PLAIN_HANDLER: Final = "org.apache.kafka.common.security.plain.internals.PlainServerCallbackHandler"
+"""Kafka's default, which has the users of the JAAS configuration."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MechanismSettings:
     name: str
@@ -35,6 +40,8 @@ class MechanismSettings:
     reauthenticate_ms: int
     verifies_with_scram: bool = False
     """PLAIN: passwords are checked against the users' SCRAM credentials."""
+    checked_by: tuple[str, str] | None = None
+    """PLAIN: the setting that names the plugin that checks passwords, and the plugin's name."""
     oauth: OauthSettings | None = None
     """OAUTHBEARER: which tokens are accepted; None for a node's own logins."""
     tokens: TokenSettings | None = None
@@ -66,8 +73,12 @@ def listener_sasl(
     enabled: tuple[str, ...] = _value(SaslOptions.enabled_mechanisms, texts, listener)
     if not enabled:
         raise InvalidConfig(f"sasl.enabled.mechanisms: listener {listener} needs at least one mechanism")
+    checked_by = _password_checker(listener, static)
     mechanisms = {
-        name: _mechanism(name, listener, texts, SaslOptions.enabled_mechanisms.name, is_server=True) for name in enabled
+        name: _mechanism(
+            name, listener, texts, SaslOptions.enabled_mechanisms.name, is_server=True, checked_by=checked_by
+        )
+        for name in enabled
     }
     if OAUTHBEARER in mechanisms:
         # Imported late: a node without it starts faster.
@@ -136,8 +147,22 @@ def _with_kerberos(
     return replace(settings, kerberos=kerberos)
 
 
+def _password_checker(listener: str, static: Mapping[str, str]) -> tuple[str, str] | None:
+    """The plugin that checks passwords of PLAIN on a listener: the setting, and the name of its entry point."""
+    setting = _mechanism_key(listener, PLAIN, SaslOptions.server_callback_handler_class.name)
+    name = static.get(setting, "").strip()
+    is_default = full_name(name, (PLAIN_HANDLER,)) in ("", PLAIN_HANDLER)
+    return None if is_default else (setting, name)
+
+
 def _mechanism(
-    name: str, listener: str, texts: Mapping[str, str], named_by: str, *, is_server: bool
+    name: str,
+    listener: str,
+    texts: Mapping[str, str],
+    named_by: str,
+    *,
+    is_server: bool,
+    checked_by: tuple[str, str] | None = None,
 ) -> MechanismSettings:
     module = LOGIN_MODULES.get(name)
     if module is None:
@@ -148,7 +173,11 @@ def _mechanism(
     if jaas is not None and jaas.module is not module:
         raise InvalidConfig(f"{setting}: {jaas.module.value} cannot be used with {name}: use {module.value}")
     verifies_with_scram = name == PLAIN and _value(SaslOptions.plain_verify, texts, listener, name) == "scram"
-    if is_server and name == PLAIN and not verifies_with_scram and (jaas is None or not plain_users(jaas)):
+    checked_by = checked_by if name == PLAIN else None
+    if checked_by is not None and verifies_with_scram:
+        raise InvalidConfig(f"{checked_by[0]}, {SaslOptions.plain_verify.name}: only one of them may be set")
+    knows_users = verifies_with_scram or checked_by is not None or (jaas is not None and bool(plain_users(jaas)))
+    if is_server and name == PLAIN and not knows_users:
         raise InvalidConfig(
             f'{setting}: PLAIN needs users, as user_<name>="<password>" of {module.value}; or set '
             "millbeck.plain.verify=scram to use the passwords of the SCRAM credentials"
@@ -159,6 +188,7 @@ def _mechanism(
         jaas_setting=setting,
         reauthenticate_ms=_value(SocketOptions.connections_max_reauth_ms, texts, listener, name),
         verifies_with_scram=verifies_with_scram,
+        checked_by=checked_by,
     )
 
 

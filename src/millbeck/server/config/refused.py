@@ -31,9 +31,6 @@ def _is_unset(value: object) -> bool:
 
 _TIERED: Final = UnsupportedSetting(_is_unset, "tiered storage is not available in this release: use false")
 REFUSED: Final = {
-    "client.quota.callback.class": UnsupportedSetting(
-        _is_unset, "callbacks are not available in this release: remove it"
-    ),
     "config.providers": UnsupportedSetting(
         _is_unset,
         "config providers replace values in the properties file that names them, and nowhere else: remove it",

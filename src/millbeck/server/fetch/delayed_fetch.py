@@ -367,6 +367,7 @@ class DelayedFetch:
         if self.follower_id >= 0:
             if not call.is_cluster_action_allowed():
                 raise TopicAuthorizationFailed
+            call.connection.is_node = True
             return topics.topic(wanted.topic)
         name = wanted.topic if isinstance(wanted.topic, str) else topics.name_of(wanted.topic)
         if not call.may(Operation.READ, ResourceType.TOPIC, name):

@@ -121,6 +121,7 @@ class Connection:
         "active_at",
         "client_software",
         "is_lost",
+        "is_node",
         "listener",
         "local_host",
         "local_port",
@@ -150,6 +151,8 @@ class Connection:
         self.session: Any = None
         """The `sasl.authentication.Session` of a client that has logged in."""
         self.is_lost = False
+        self.is_node = False
+        """Whether another node has fetched on it as a replica: quotas do not apply."""
         self.active_at = 0.0
         self.wall_ms = -1
         """Wall clock time shared by the requests of one read; -1 until one of them needs it."""

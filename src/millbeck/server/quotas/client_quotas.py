@@ -23,7 +23,7 @@ from millbeck.kernel.errors import ThrottlingQuotaExceeded
 from millbeck.metadata.image.client_quotas import ClientQuotasImage
 from millbeck.server.config.sections.quotas import QuotaOptions
 from millbeck.server.quotas.connections import ConnectionRates
-from millbeck.server.quotas.limits import Bucket, Limit, QuotaLimits
+from millbeck.server.quotas.limits import Bucket, CallbackLimits, Limit, QuotaCallback, QuotaLimits
 from millbeck.server.quotas.rates import TokenBucket, WindowedRate
 
 if TYPE_CHECKING:
@@ -32,8 +32,11 @@ if TYPE_CHECKING:
 
 B = TypeVar("B", bound=Bucket)
 
-EXEMPT_APIS: Final = frozenset({17, 18, 27, 36, 83, 84, 85, 86, 87})
-"""APIs without quotas: authentication, ApiVersions, and requests that only brokers send."""
+EXEMPT_APIS: Final = frozenset(
+    {17, 18, 36, *(27, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82), *(83, 84, 85, 86, 87)}
+)
+"""APIs without quotas: authentication, ApiVersions, and requests that only nodes send. Nodes also fetch, on connections
+that are marked then."""
 
 
 class QuotaClient(Protocol):
@@ -59,6 +62,9 @@ class QuotaCall(QuotaClient, Protocol):
     @property
     def handler(self) -> QuotaApi: ...
 
+    @property
+    def connection(self) -> QuotaConnection: ...
+
 
 class QuotaConnection(Protocol):
     """The part of a connection that quotas need."""
@@ -67,6 +73,8 @@ class QuotaConnection(Protocol):
     is_lost: bool
     principal: Principal
     peer_host: str
+    is_node: bool
+    """Whether another node has fetched on it as a replica."""
 
     def mute(self, until_ms: int) -> None: ...
 
@@ -74,15 +82,28 @@ class QuotaConnection(Protocol):
 
 
 class ClientQuotas:
-    def __init__(self, options: QuotaOptions, deadlines: Deadlines) -> None:
+    def __init__(
+        self,
+        options: QuotaOptions,
+        deadlines: Deadlines,
+        callback: QuotaCallback | None = None,
+        on_failure: Callable[[Exception], None] = lambda error: None,
+    ) -> None:
+        """``callback`` decides about the limits of clients, and ``on_failure`` is called with what it raises."""
         self._deadlines = deadlines
+
+        def limits(key: str, make_bucket: Callable[[], B]) -> QuotaLimits[B]:
+            if callback is None:
+                return QuotaLimits(key, make_bucket)
+            return CallbackLimits(key, make_bucket, callback, on_failure)
+
         make_rate = partial(
             WindowedRate, samples=options.quota_window_num, window_ms=options.quota_window_size_seconds * 1000
         )
-        self.produce: QuotaLimits[WindowedRate] = QuotaLimits(PRODUCER_BYTE_RATE, make_rate)
-        self.fetch: QuotaLimits[WindowedRate] = QuotaLimits(CONSUMER_BYTE_RATE, make_rate)
-        self.request: QuotaLimits[WindowedRate] = QuotaLimits(REQUEST_PERCENTAGE, make_rate)
-        self.mutation: QuotaLimits[TokenBucket] = QuotaLimits(
+        self.produce: QuotaLimits[WindowedRate] = limits(PRODUCER_BYTE_RATE, make_rate)
+        self.fetch: QuotaLimits[WindowedRate] = limits(CONSUMER_BYTE_RATE, make_rate)
+        self.request: QuotaLimits[WindowedRate] = limits(REQUEST_PERCENTAGE, make_rate)
+        self.mutation: QuotaLimits[TokenBucket] = limits(
             CONTROLLER_MUTATION_RATE,
             partial(
                 TokenBucket,
@@ -160,7 +181,7 @@ class ClientQuotas:
 
     def handled(self, call: QuotaCall, seconds: float) -> None:
         """Count the event loop time of a request; in ``request_percentage`` 100 is the whole event loop."""
-        if call.handler.api_key in EXEMPT_APIS:
+        if _is_exempt(call):
             return
         now_ms = self._deadlines.now_ms()
         limit = _limit_of(self.request, call, now_ms)
@@ -169,7 +190,7 @@ class ClientQuotas:
 
     def request_wait_ms(self, call: QuotaCall) -> int:
         """The throttle time of a client for the event loop time of its earlier requests."""
-        if call.handler.api_key in EXEMPT_APIS:
+        if _is_exempt(call):
             return 0
         now_ms = self._deadlines.now_ms()
         limit = _limit_of(self.request, call, now_ms)
@@ -234,6 +255,10 @@ class Mutations:
 
 
 UNLIMITED: Final = Mutations(None, lambda: 0, is_strict=False)
+
+
+def _is_exempt(call: QuotaCall) -> bool:
+    return call.handler.api_key in EXEMPT_APIS or call.connection.is_node
 
 
 def _limit_of(limits: QuotaLimits[B], client: QuotaClient, now_ms: int) -> Limit[B] | None:

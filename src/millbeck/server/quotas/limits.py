@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from hashlib import sha256
+from math import inf
 from typing import Final, Generic, Protocol, TypeVar
 
 from millbeck.controller.client_quotas import CLIENT_ID, USER
@@ -22,6 +23,9 @@ BUCKETS_MAX: Final = 10_000
 CLIENT_ID_LENGTH_MAX: Final = 256
 """The maximum length of client ids that are kept; of longer ones a digest is, so that buckets are bounded in bytes."""
 DEFAULT: Final = None
+ASKED_EVERY_MS: Final = 1000
+CALLBACK: Final = "\0callback"
+"""In the place of a user in the owners of buckets that a callback names: no user has this name."""
 
 
 class Bucket(Protocol):
@@ -39,6 +43,15 @@ class Limit(Generic[B]):
     def __init__(self, quota: float, bucket: B) -> None:
         self.quota = quota
         self.bucket = bucket
+
+
+class QuotaCallback(Protocol):
+    """Code of a deployment that decides which limit applies to a client (``client.quota.callback.class``)."""
+
+    def quota(self, key: str, user: str, client_id: str, configured: float | None) -> tuple[str, float] | None:
+        """The quota ``key`` of a client: a name, which clients that share it have in common, and the limit. None means
+        no limit. ``configured`` is the limit that the cluster's quotas give. Must not wait; where it fails,
+        ``configured`` holds."""
 
 
 class QuotaLimits(Generic[B]):
@@ -114,3 +127,39 @@ class QuotaLimits(Generic[B]):
         while len(kept) >= BUCKETS_MAX:
             del kept[next(iter(kept))]
         self._buckets = kept
+
+
+class CallbackLimits(QuotaLimits[B]):
+    """The limits that a `QuotaCallback` gives; it is asked once a second for each client at most."""
+
+    def __init__(
+        self, key: str, make_bucket: Callable[[], B], callback: QuotaCallback, on_failure: Callable[[Exception], None]
+    ) -> None:
+        super().__init__(key, make_bucket)
+        self._callback = callback
+        self._on_failure = on_failure
+        self._asked_ms = 0
+
+    @property
+    def is_set(self) -> bool:
+        return True
+
+    def of(self, user: str, client_id: str, now_ms: int) -> Limit[B] | None:
+        if now_ms - self._asked_ms >= ASKED_EVERY_MS:
+            self._found.clear()
+            self._asked_ms = now_ms
+        return super().of(user, client_id, now_ms)
+
+    def _find(self, user: str, client_id: str, now_ms: int) -> Limit[B] | None:
+        configured = super()._find(user, client_id, now_ms)
+        try:
+            answer = self._callback.quota(self.key, user, client_id, None if configured is None else configured.quota)
+            if answer is None:
+                return None
+            name, quota = answer
+            if not isinstance(name, str) or not 0 < quota < inf:
+                raise ValueError(f"{answer!r} is not a name and a limit above 0")
+        except Exception as error:
+            self._on_failure(error)
+            return configured
+        return Limit(float(quota), self._bucket((CALLBACK, name), now_ms))

@@ -92,6 +92,7 @@ class SaslListener:
         self._mechanisms: Mapping[str, Mechanism] = {}
         self._frame_bytes_max = 0
         self._warnings: tuple[str, ...] = ()
+        self._plugins: dict[str, Any] = {}
         self._configure()
 
     @property
@@ -112,7 +113,7 @@ class SaslListener:
     def _configure(self) -> None:
         config = self.broker.config
         settings = config.sasl(self.name)
-        self._mechanisms = mechanisms_of(self.broker, settings, self.work.needed_token_keys)
+        self._mechanisms = mechanisms_of(self.broker, settings, self.work.needed_token_keys, self._plugins)
         oauth = next((each.oauth for each in settings.mechanisms.values() if each.oauth is not None), None)
         warnings = () if oauth is None else tuple(oauth.warnings())
         if warnings != self._warnings:

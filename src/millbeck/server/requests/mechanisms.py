@@ -15,7 +15,7 @@ from millbeck.security.principal import stored_principal
 from millbeck.security.sasl.authentication import Mechanism
 from millbeck.security.sasl.exchange import PLAIN, ServerExchange, Work
 from millbeck.security.sasl.jaas import plain_users
-from millbeck.security.sasl.plain import ListedPasswords, PlainServer
+from millbeck.security.sasl.plain import CheckedPasswords, ListedPasswords, PlainServer
 from millbeck.security.sasl.scram import (
     Credential,
     KnownUser,
@@ -26,6 +26,7 @@ from millbeck.security.sasl.scram import (
     user_principal,
 )
 from millbeck.security.sasl.scram_messages import BY_NAME, ScramMechanism
+from millbeck.server.seams import load_seam
 
 if TYPE_CHECKING:
     from millbeck.kernel.environment import Randomness
@@ -36,22 +37,31 @@ if TYPE_CHECKING:
 
 _NONCE_BITS: Final = 160
 DERIVED_MAX: Final = 1000
+PASSWORDS: Final = "millbeck.password_checker"
+"""The group of entry points that check passwords of PLAIN."""
 
 
 def make_nonce(randomness: Randomness) -> str:
     return f"{randomness.below(1 << _NONCE_BITS):040x}"
 
 
-def mechanisms_of(broker: Broker, settings: ListenerSasl, token_keys: Callable[[], TokenKeys]) -> dict[str, Mechanism]:
-    """The mechanisms of a listener, by name. Raises `InvalidConfig`."""
+def mechanisms_of(
+    broker: Broker, settings: ListenerSasl, token_keys: Callable[[], TokenKeys], plugins: dict[str, Any]
+) -> dict[str, Mechanism]:
+    """The mechanisms of a listener, by name. Raises `InvalidConfig`.
+
+    ``plugins`` keeps those that are loaded, by setting: a change of other settings does not load them again.
+    """
     return {
-        name: Mechanism(begin=_begin(broker, mechanism, token_keys), reauthenticate_ms=mechanism.reauthenticate_ms)
+        name: Mechanism(
+            begin=_begin(broker, mechanism, token_keys, plugins), reauthenticate_ms=mechanism.reauthenticate_ms
+        )
         for name, mechanism in settings.mechanisms.items()
     }
 
 
 def _begin(
-    broker: Broker, settings: MechanismSettings, token_keys: Callable[[], TokenKeys]
+    broker: Broker, settings: MechanismSettings, token_keys: Callable[[], TokenKeys], plugins: dict[str, Any]
 ) -> Callable[[], ServerExchange]:
     if settings.oauth is not None:
         return _begin_oauth(broker, settings.oauth, token_keys)
@@ -61,6 +71,11 @@ def _begin(
     if settings.name == PLAIN:
         if settings.verifies_with_scram:
             return partial(PlainServer, VerifiedPasswords(users))
+        if settings.checked_by is not None:
+            setting, name = settings.checked_by
+            if setting not in plugins:
+                plugins[setting] = load_seam(PASSWORDS, setting, name, broker.config.texts, method="check")
+            return partial(PlainServer, CheckedPasswords(plugins[setting], partial(broker.seam_failed, setting)))
         assert settings.jaas is not None
         return partial(PlainServer, ListedPasswords(plain_users(settings.jaas)))
     return partial(ScramServer, BY_NAME[settings.name], users, partial(make_nonce, broker.environment.randomness))

@@ -58,12 +58,17 @@ class Revocation:
             return session.login in image.delegation_tokens.by_id
         if session.mechanism in BY_NAME:
             return (BY_NAME[session.mechanism].number, session.login) in image.scram.by_user
-        if session.mechanism != PLAIN:
+        if session.mechanism != PLAIN or self._is_checked_elsewhere(listener):
             return True
         users = self._plain_users(listener)
         if users is None:
             return any((each.number, session.login) in image.scram.by_user for each in BY_NAME.values())
         return session.login in users
+
+    def _is_checked_elsewhere(self, listener: str) -> bool:
+        """Whether a plugin checks the passwords of PLAIN: it alone knows which users there are."""
+        settings = self._node.config.sasl(listener).mechanisms.get(PLAIN)
+        return settings is not None and settings.checked_by is not None
 
     def _plain_users(self, listener: str) -> frozenset[str] | None:
         if listener not in self._users:

@@ -13,7 +13,6 @@ from millbeck.server.config.refused import REFUSED, REFUSED_WITH_TLS, check_avai
 from millbeck.storage.config import TOPIC_OPTIONS
 
 NOT_AVAILABLE = {
-    "client.quota.callback.class": "com.example.Quotas",
     "config.providers": "file",
     "cordoned.log.dirs": "/data",
     "remote.log.storage.system.enable": "true",
@@ -55,12 +54,6 @@ def test_the_tables_are_complete() -> None:
 def test_what_is_not_available_is_refused_by_name(name: str, text: str) -> None:
     with pytest.raises(InvalidConfig, match=rf"^{name}: .*(remove it|use |write )"):
         check_available({"log.dirs": "/data", name: text})
-
-
-@pytest.mark.parametrize("name", ["client.quota.callback.class"])
-def test_what_is_not_available_is_not_so_for_one_listener(name: str) -> None:
-    with pytest.raises(InvalidConfig, match=rf"^listener\.name\.outside\.{name}: "):
-        check_available({f"listener.name.outside.{name}": NOT_AVAILABLE[name]})
 
 
 @pytest.mark.parametrize(("name", "text"), NOT_AVAILABLE_WITH_TLS.items(), ids=NOT_AVAILABLE_WITH_TLS.keys())

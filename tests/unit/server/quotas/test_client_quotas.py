@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from millbeck.kernel.errors import ThrottlingQuotaExceeded
 from millbeck.server.quotas.client_quotas import ClientQuotas
 from millbeck.wire.messages.metadata import ApiVersionsRequest, MetadataRequest
 from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from millbeck.wire.messages.quorum import VotePartition, VoteRequest, VoteTopic
 from millbeck.wire.messages.quotas import AlterClientQuotasEntry, AlterClientQuotasRequest, EntityData, OpData
 from millbeck.wire.messages.topics import (
     CreatableTopic,
@@ -21,6 +23,7 @@ from millbeck.wire.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicState,
 )
+from tests.unit.server.fetch.test_delayed_fetch import as_follower
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client, one_batch
 from tests.unit.server.harness.client_requests import create, fetch, produce, results, run_scenario
 
@@ -240,3 +243,42 @@ def test_partition_changes_over_the_quota_are_refused_or_for_old_versions_thrott
             assert answer.throttle_time_ms > 0
 
     run_scenario(scenario)
+
+
+def test_nodes_are_not_throttled_by_the_quotas_of_their_user() -> None:
+    """Without logins they have the same user as everybody, and some answers to them cannot name a time."""
+
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        topic_id = await create(client)
+        await limit(client, harness, request_percentage=0.0001, consumer_byte_rate=1.0)
+        assert harness.node is not None
+        now_ms = harness.node.deadlines.now_ms()
+        used = harness.node.broker.all_quotas.request.of("ANONYMOUS", "test", now_ms)
+        assert used is not None
+        used.bucket.record(1000.0, now_ms)  # time of the loop, of which the simulation has none
+        _, controller = await environment.network.connect(Client, host="n1", port=9093)
+        assert isinstance(controller, Client)
+        cluster_id = harness.node.cluster_id
+        partition = VotePartition(
+            partition_index=0, replica_epoch=1, replica_id=2, last_offset_epoch=0, last_offset=0, pre_vote=False
+        )
+        vote = VoteRequest(cluster_id=cluster_id, topics=[VoteTopic("__cluster_metadata", [partition])])
+        for _ in range(3):
+            assert (await controller.ask(vote, 1)).error_code == 0
+        replica = await harness.connect(environment)
+        for _ in range(3):
+            answer = await replica.ask(as_follower(fetch((0, 0), topic_id=topic_id)), 17)
+            assert (answer.throttle_time_ms, answer.error_code) == (0, 0)
+        other = await harness.connect(environment)
+        await other.ask(MetadataRequest(topics=[]), 9)
+        assert (await other.ask(MetadataRequest(topics=[]), 9)).throttle_time_ms > 0
+        marked = [each for each in harness.node.listeners[0].connections.values() if each.is_node]
+        assert len(marked) == 1
+        before = used.bucket.rate(now_ms)
+        of_a_node: Any = SimpleNamespace(
+            handler=SimpleNamespace(api_key=1), connection=marked[0], principal=marked[0].principal, client_id="test"
+        )
+        harness.node.broker.all_quotas.handled(of_a_node, 1000.0)
+        assert used.bucket.rate(now_ms) == before
+
+    run_scenario(scenario, listeners="PLAINTEXT://:9092,CONTROLLER://:9093", controller_listener_names="CONTROLLER")

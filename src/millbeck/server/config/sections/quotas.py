@@ -76,5 +76,5 @@ class QuotaOptions(Section):
         CLASS,
         None,
         importance=Importance.LOW,
-        doc="The class of a client quota callback. Not available in this release: it must not be set.",
+        doc="An entry point of an installed package that decides which limits apply to clients (docs/policies.md).",
     )

@@ -61,7 +61,9 @@ class SaslOptions(Section):
         CLASS,
         None,
         doc="For OAUTHBEARER: org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler, which "
-        "is the default where sasl.oauthbearer.jwks.endpoint.url is set.",
+        "is the default where sasl.oauthbearer.jwks.endpoint.url is set. For PLAIN, as "
+        "listener.name.<listener>.plain.sasl.server.callback.handler.class in the node's file: an entry point of an "
+        "installed package that checks passwords (docs/policies.md).",
     )
     client_callback_handler_class = option(
         "sasl.client.callback.handler.class",

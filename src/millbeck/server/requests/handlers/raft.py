@@ -64,7 +64,9 @@ async def handle_end_quorum_epoch(call: Call, request: Any) -> Any:
 
 @handles(FETCH, needs=[Need(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)], error_reply=error_reply(FETCH))
 async def handle_raft_fetch(call: Call, request: Any) -> Any:
-    return await ask_quorum(call, request, Operation.CLUSTER_ACTION)
+    answer = await ask_quorum(call, request, Operation.CLUSTER_ACTION)
+    call.connection.is_node = True
+    return answer
 
 
 @handles(59, needs=[Need(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)], error_reply=error_reply(59))
