@@ -70,7 +70,8 @@ def client_proof(mechanism: ScramMechanism, salted: bytes, authenticated: bytes)
 
 
 def xor(one: bytes, other: bytes) -> bytes:
-    return bytes([a ^ b for a, b in zip(one, other, strict=True)])
+    assert len(one) == len(other)
+    return (int.from_bytes(one) ^ int.from_bytes(other)).to_bytes(len(one))
 
 
 # messages
