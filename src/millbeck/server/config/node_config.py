@@ -301,6 +301,11 @@ class NodeConfig:
         named = self.listener.inter_broker_listener_name or self.listener.security_inter_broker_protocol
         return named.upper() if named.upper() in names else names[0]
 
+    @cached_property
+    def listeners_of_brokers(self) -> frozenset[str]:
+        """The listeners on which requests that only brokers send are accepted."""
+        return frozenset({self.inter_broker_listener, *self.listener.inter_broker_listeners})
+
     @property
     def node_listeners(self) -> tuple[str, ...]:
         """The names of the listeners by which nodes reach each other."""
@@ -357,6 +362,9 @@ class NodeConfig:
         among_brokers = self.listener.inter_broker_listener_name
         if among_brokers is not None and among_brokers.upper() not in names:
             raise InvalidConfig(f"inter.broker.listener.name: {among_brokers} is not one of listeners")
+        for name in self.listener.inter_broker_listeners:
+            if name not in names:
+                raise InvalidConfig(f"{ListenerOptions.inter_broker_listeners.name}: {name} is not one of listeners")
         check_peer_listeners(self)
         if self.is_hardened:
             check_hardened(self)

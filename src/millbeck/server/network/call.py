@@ -191,10 +191,10 @@ class Call(PendingReply):
         return self.broker.decisions.is_any_allowed(self, operation, resource_type)
 
     def is_cluster_action_allowed(self) -> bool:
-        """Whether the request comes from another broker: on the inter-broker listener, and with CLUSTER_ACTION allowed.
+        """Whether the request comes from another broker: on a listener of brokers, and with CLUSTER_ACTION allowed.
         Other listeners are refused so that clients cannot interfere with replication."""
         listener = self.connection.listener.address.name
-        return listener == self.broker.config.inter_broker_listener and self.may(
+        return listener in self.broker.config.listeners_of_brokers and self.may(
             Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
         )
 

@@ -474,6 +474,22 @@ def test_replicas_do_not_fetch_from_a_clients_listener(version: int) -> None:
     )
 
 
+def test_replicas_fetch_from_the_listeners_that_brokers_change_between() -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        topic_id = await create_replicated(harness, client)
+        await produce(client, b"x")
+        (result,) = results(await client.ask(as_follower(fetch((0, 0), topic_id=topic_id)), 17)).values()
+        assert (result.error_code, bool(result.records)) == (0, True)
+
+    run_scenario(
+        scenario,
+        listeners="PLAINTEXT://:9092,INTERNAL://:9094",
+        listener_security_protocol_map="PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT",
+        inter_broker_listener_name="INTERNAL",
+        millbeck_inter_broker_listeners="PLAINTEXT",
+    )
+
+
 def test_replicas_need_leave_to_act_for_the_cluster() -> None:
     async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         topic_id = await create_replicated(harness, client)

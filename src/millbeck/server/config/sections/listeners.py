@@ -63,6 +63,16 @@ class ListenerOptions(Section):
         doc="The name of the listener for connections between brokers. It must be one of listeners and not a "
         "controller listener.",
     )
+    inter_broker_listeners = option(
+        "millbeck.inter.broker.listeners",
+        LIST,
+        (),
+        valid=distinct(),
+        importance=Importance.LOW,
+        doc="Listeners besides inter.broker.listener.name on which requests that only brokers send are accepted: for "
+        "the time in which brokers change from one listener to another, one after the other. Otherwise replicas could "
+        "not fetch between those that have changed and those that have not.",
+    )
     security_inter_broker_protocol = option(
         "security.inter.broker.protocol",
         STRING,
