@@ -142,7 +142,7 @@ REFUSED = {
     ),
     "everywhere advertised": ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "clients cannot connect"),
     "advertised and not there": ({"advertised.listeners": "SSL://host:9092"}, "SSL is not one of listeners"),
-    "accepted and not there": ({"millbeck.inter.broker.listeners": "SSL"}, "millbeck.inter.broker.listeners: SSL is not"),
+    "accepted and not there": ({"millbeck.inter.broker.listeners": "SSL"}, "listeners: SSL is not one of listeners"),
     "advertised twice": ({"advertised.listeners": "PLAINTEXT://a:1,PLAINTEXT://b:1"}, "is listed twice"),
     "brokers' listener not there": ({"inter.broker.listener.name": "IN"}, "inter.broker.listener.name"),
     "an early listener that is not there": ({"early.start.listeners": "IN"}, "early.start.listeners: IN"),
