@@ -13,9 +13,10 @@ PLAN ?=
 MUTANTS ?=
 CHURN ?=
 CLIENTS ?=
+PARSERS ?=
 
 BENCHES := core full budgets rebalance scale turns cold-reads churn cluster compaction spark tls security clients
-PROOFS := sim mutants guarantees golden interop franz-go fuzz upgrade nemesis pipeline-nemesis topologies docs
+PROOFS := sim mutants guarantees golden interop franz-go fuzz parsers upgrade nemesis pipeline-nemesis topologies docs
 
 .DEFAULT_GOAL := help
 .PHONY: help $(READY) $(LEAN) run test build java check types ci docs shape clean bench prove prove-docs $(filter-out docs,$(PROOFS))
@@ -135,9 +136,15 @@ franz-go: $(READY) build
 fuzz: $(READY)
 	$(BIN)/python -m pytest -q -s tests/fuzz/long
 
+# The parsers of what strangers send, each for a minute, guided by coverage (atheris: Linux, or a clang to build it).
+# PARSERS='jwt der --seconds 600'
+parsers: $(READY)
+	$(BIN)/python -m pip install -q -e '.[fuzz]'
+	$(BIN)/python -m tests.fuzz.parsers $(PARSERS)
+
 # A rolling upgrade of three nodes under load: one that knows less than the others is replaced, then the next.
 upgrade: $(READY)
-	$(BIN)/python -m pytest -q tests/e2e/long
+	$(BIN)/python -m pytest -q tests/e2e/long/test_cluster_upgrade.py
 
 # Harm to a cluster of real processes (as root): kills, pauses, partitions, power cuts, full disks. NEMESIS='kill --seconds 60'
 nemesis: $(READY) build

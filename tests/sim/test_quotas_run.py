@@ -52,7 +52,7 @@ def _clients_of_one_id_have_a_quota_each(patch: pytest.MonkeyPatch) -> None:
 
     def bucket(self: QuotaLimits[Any], owner: Any, now_ms: int) -> Any:
         made.append(self._make_bucket())
-        return original(self, (*owner, len(made)), now_ms)  # type: ignore[arg-type]
+        return original(self, (*owner, len(made)), now_ms)
 
     patch.setattr(QuotaLimits, "_bucket", bucket)
     of = QuotaLimits._find
@@ -64,7 +64,7 @@ def _throttled_sessions_advance(patch: pytest.MonkeyPatch) -> None:
 
     def answer(self: DelayedFetch, quotas: ClientQuotas, wait_ms: int) -> None:
         if self.session is not None:
-            for partition in self.session.partitions.values():
+            for partition in self.session._by_partition.values():
                 partition.fetch_offset += 1
         original(self, quotas, wait_ms)
 

@@ -34,7 +34,7 @@ from millbeck.security.oauth.claims import ClaimRules
 from millbeck.security.oauth.jwt import TokenRefused, encoded, parse_token, unsigned_text
 from millbeck.security.principal import Principal, parse_principal
 from millbeck.security.sasl import jaas
-from millbeck.security.sasl.exchange import AuthenticationFailed, Completed, InvalidToken
+from millbeck.security.sasl.exchange import AuthenticationFailed, Challenge, Completed, InvalidToken
 from millbeck.security.sasl.jaas import parse_jaas
 from millbeck.security.sasl.plain import ListedPasswords, PlainServer
 from millbeck.security.sasl.scram import Credential, KnownUser, ScramServer
@@ -132,6 +132,7 @@ def scram(header: str = "n,,", sent_nonce: Callable[[str], str] = lambda nonce: 
     server = ScramServer(MECHANISM, OneUser(), lambda: "server")
     bare = "n=alice,r=client"
     challenge = server.step(f"{header}{bare}".encode())
+    assert isinstance(challenge, Challenge)
     first = parse_server_first(challenge.token)
     without_proof = f"c={encode(header.encode())},r={sent_nonce(first.nonce)}"
     proof = client_proof(MECHANISM, SALTED, f"{bare},{first.text},{without_proof}".encode())
