@@ -96,8 +96,8 @@ def _settings(root: Path) -> frozenset[str]:
 @cache
 def _entry_point_groups(root: Path) -> frozenset[str]:
     """Groups of entry points look like names of the package, too."""
-    text = (root / "src/millbeck/pipeline/connect/plugins.py").read_text(encoding="utf-8")
-    return frozenset(re.findall(r'"(millbeck\.\w+)"', text))
+    sources = [root / "src/millbeck/pipeline/connect/plugins.py", *(root / "src/millbeck/server").rglob("*.py")]
+    return frozenset(name for each in sources for name in re.findall(r'"(millbeck\.\w+)"', each.read_text("utf-8")))
 
 
 def _problems_of_link(label: str, link: str, page: Path, root: Path, modules: Mapping[str, Module]) -> Iterator[str]:
