@@ -322,6 +322,51 @@ def test_a_snapshot_goes_on_after_kills_while_rows_change(server: PostgresServer
     writer.close()
 
 
+def test_an_incremental_snapshot_while_rows_change(server: PostgresServer) -> None:
+    """Rows that were there before the connector are read while the table changes; kills do not matter."""
+    chance = random.Random(3)
+    writer = Writer(server, 21)
+    writer.create(rows=30_000)
+    settings = {"snapshot_mode": "no_data", "signal_data_collection": "public.signals"}
+    with server.connect() as db:
+        db.execute("create table signals (id text primary key, type text not null, data text)")
+        log = Log()
+        running = started(server, log, tasks_max=2, table_include_list="public.items", **settings)
+        running.turn()
+        writer.transaction()
+        db.execute(
+            "insert into signals values ('one', 'execute-snapshot', %s)",
+            (json.dumps({"data-collections": ["public.items"]}),),
+        )
+        running.run_until(lambda: "millbeck.incremental" in (log.get(SERVER) or {}))
+        for _ in range(12):
+            for _ in range(chance.randrange(1, 6)):
+                writer.transaction()
+            running.turn(loses=(0,) if chance.random() < 0.2 else ())
+            if chance.random() < 0.2:
+                running.stop()
+                running = started(server, log, tasks_max=2, table_include_list="public.items", **settings)
+        running.run_until(lambda: "millbeck.incremental" not in (log.get(SERVER) or {}))
+        for _ in range(5):
+            writer.transaction()
+        running.run_until(lambda: folded(log) == writer.rows)
+        assert not [partition for partition, _ in log.items() if "chunk" in partition]
+        reads = [value["source"] for _, value in log.of("shop.public.items") if value and value["op"] == "r"]
+        assert len(reads) > 25_000
+        assert {source["snapshot"] for source in reads} == {"incremental"}
+        # Never does a row that was read stand behind a later change of it.
+        running.stop()
+    rows: dict[int, str] = {}
+    for key, value in log.of("shop.public.items"):
+        if value is None or value["op"] == "d":
+            rows.pop(key["id"], None)
+        elif value["op"] == "r" and key["id"] in rows:
+            assert value["after"]["note"] == rows[key["id"]]
+        else:
+            rows[key["id"]] = value["after"]["note"]
+    writer.close()
+
+
 def test_a_large_transaction_is_spooled_and_whole(server: PostgresServer, tmp_path: Any) -> None:
     with server.connect() as db:
         db.execute("create table big (id int primary key, note text)")
@@ -345,7 +390,8 @@ def test_the_stream_holds_no_more_than_its_bound(server: PostgresServer) -> None
         turns.turn()
         for start in range(0, 100_000, 2000):
             db.execute(
-                "insert into many select i, repeat('x', 1000) from generate_series(%s, %s) i", (start, start + 1999)
+                "insert into many select i, repeat('x', 1000) from generate_series(%s::int, %s::int) i",
+                (start, start + 1999),
             )
         time.sleep(2)
         stream = turns.connector._stream  # type: ignore[attr-defined]

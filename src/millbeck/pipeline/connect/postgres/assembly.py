@@ -55,6 +55,7 @@ class Spool(Protocol):
 class Transaction:
     """What a transaction has for the log. ``end_lsn`` is where the stream goes on behind it."""
 
+    commit_lsn: int
     end_lsn: int
     lsn: int
     transaction_id: int | None
@@ -243,6 +244,7 @@ class TransactionAssembler:
             return None
         # The position behind it: commit records lie at other positions.
         return Transaction(
+            commit_lsn=lsn,
             end_lsn=lsn + 1,
             lsn=lsn,
             transaction_id=None,
@@ -270,6 +272,7 @@ class TransactionAssembler:
             entries = b""
         made: dict[str, Any] = {"entries": entries, "spool": opened.spool, "signals": tuple(opened.signals)}
         return Transaction(
+            commit_lsn=commit.commit_lsn,
             end_lsn=commit.end_lsn,
             lsn=opened.last_lsn or commit.end_lsn,
             transaction_id=opened.begin.transaction_id,

@@ -77,18 +77,19 @@ def gaps_of(done: Iterable[DoneChunk]) -> Iterator[Gap]:
 
 
 def done_chunks(
-    positions: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]], server: str
+    positions: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]], server: str, *, signal: str | None = None
 ) -> dict[str, list[DoneChunk]]:
-    """Done chunks by table, from all offsets of the connector."""
+    """Done chunks by table, from all offsets of the connector; of the snapshot that a signal has asked for."""
     found: dict[str, list[DoneChunk]] = {}
     for partition, offset in positions:
-        if partition.get("server") == server and "chunk" in partition:
+        if partition.get("server") == server and "chunk" in partition and partition.get("signal") == signal:
             found.setdefault(partition["table"], []).append(DoneChunk.of(partition["chunk"], offset))
     return found
 
 
-def chunk_partition(server: str, table: str, number: int) -> dict[str, Any]:
-    return {"server": server, "table": table, "chunk": number}
+def chunk_partition(server: str, table: str, number: int, *, signal: str | None = None) -> dict[str, Any]:
+    made: dict[str, Any] = {"server": server, "table": table, "chunk": number}
+    return made if signal is None else {**made, "signal": signal}
 
 
 def reach_of(tables: Sequence[Table], done: Mapping[str, Sequence[DoneChunk]], start_lsn: int) -> SnapshotReach:

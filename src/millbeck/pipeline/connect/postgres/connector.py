@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -32,6 +33,7 @@ from millbeck.pipeline.connect.postgres.changes import ChangeReader, RefusedChan
 from millbeck.pipeline.connect.postgres.checks import problems_of
 from millbeck.pipeline.connect.postgres.connection import connected, one_line, replicating, translated
 from millbeck.pipeline.connect.postgres.declared import POSTGRES_SOURCE
+from millbeck.pipeline.connect.postgres.incremental import IncrementalReading, forgotten, state_of
 from millbeck.pipeline.connect.postgres.lsn import lsn_text
 from millbeck.pipeline.connect.postgres.offsets import (
     READ_AT,
@@ -48,9 +50,11 @@ from millbeck.pipeline.connect.postgres.share import (
     entry_of,
     header_of,
 )
+from millbeck.pipeline.connect.postgres.signals import STATE, State, signal_of, state_after
 from millbeck.pipeline.connect.postgres.slots import (
     Slot,
     SlotInUse,
+    captured_tables,
     create_slot,
     drop_slot,
     ensure_publication,
@@ -68,6 +72,7 @@ from millbeck.pipeline.connect.postgres.stream import IDLE_BYTES, ReplicationStr
 SHARE_BYTES_MAX: Final = 16 << 20
 _TAKE_OVER_TRIES: Final = 20
 _TAKE_OVER_WAIT_S: Final = 0.25
+_RECENT_MAX: Final = 4096
 _HEALTH_INTERVAL_S: Final = 30.0
 _LOG: Final = logging.getLogger(__name__)
 
@@ -83,6 +88,8 @@ class PostgresSource(SourceConnector):
         self._reader: ChangeReader | None = None
         self._stream: ReplicationStream | None = None
         self._snapshotting: Snapshotting | None = None
+        self._reading: IncrementalReading | None = None
+        self._recent: deque[int] = deque(maxlen=_RECENT_MAX)
         self._admin: Connection | None = None
         self._spools = SpoolDirectory(values["millbeck.spool.directory"], context.name)
         self._wants_snapshot = False
@@ -125,7 +132,7 @@ class PostgresSource(SourceConnector):
                 self._snapshotting = None
             if self.values["snapshot.mode"] == "initial_only" and offset is not None and offset.get("snapshot"):
                 return Plan()
-            return self._stream_plan(offset)
+            return self._stream_plan(offset, positions)
 
     def _needs_snapshot(self, offset: Mapping[str, Any] | None) -> bool:
         mode = self.values["snapshot.mode"]
@@ -149,7 +156,7 @@ class PostgresSource(SourceConnector):
 
     # the stream
 
-    def _stream_plan(self, offset: Mapping[str, Any] | None) -> Plan[SourceShare]:
+    def _stream_plan(self, offset: Mapping[str, Any] | None, positions: SourcePositions) -> Plan[SourceShare]:
         if self._stream is not None:
             try:
                 self._stream.raise_error()
@@ -165,15 +172,53 @@ class PostgresSource(SourceConnector):
         stream.confirm(committed)
         self._look_at_slot()
         start = dict(offset or {})
-        transactions = stream.ready(SHARE_BYTES_MAX)
+        reading = state_of(offset)
+        if reading is None:
+            self._close_reading()
+        else:
+            found = self._read_anew(start, reading, positions, stream)
+            if found is not None:
+                return found
+        limit = None if self._reading is None else self._reading.limit
+        transactions = stream.ready(SHARE_BYTES_MAX, limit)
         if transactions:
+            if self._reading is not None:
+                self._reading.note(transactions)
+            self._recent.extend(each.transaction_id for each in transactions if each.transaction_id is not None)
             share = self._changes(start, transactions)
             return Plan(shares=(share,), again_s=0)
+        if reading is not None:
+            stream.ask_for_position()
+            return Plan(again_s=0.2)
         idle = stream.idle_lsn
         is_due = self._is_heartbeat_due()
         if idle is not None and (is_due or idle - committed >= IDLE_BYTES):
             return Plan(shares=(self._idle(start, idle, has_heartbeat=is_due),))
         return Plan()
+
+    def _read_anew(
+        self, start: Mapping[str, Any], state: State, positions: SourcePositions, stream: ReplicationStream
+    ) -> Plan[SourceShare] | None:
+        """The next chunks of an incremental snapshot, if the stream has come to where they belong."""
+        if self._reading is None:
+            self._reading = IncrementalReading(self._settings, self.context, stream, self._recent)
+        found = self._reading.shares(state, positions)
+        if found is None:
+            return None
+        if isinstance(found, tuple):
+            return Plan(shares=found, again_s=0)
+        # A table is done.
+        self._close_reading()
+        offset = {name: value for name, value in start.items() if name != STATE}
+        if found["tables"]:
+            offset[STATE] = found
+        items = [(self._settings.partition, offset), *forgotten(positions, self._settings.naming.prefix, found)]
+        return Plan(shares=(SourceShare(payload=("progress", items)),), again_s=0)
+
+    def _close_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.close()
+            self._reading = None
 
     def _opened(self, offset: Mapping[str, Any] | None) -> ReplicationStream:
         values, name = self.values, self.context.name
@@ -313,17 +358,21 @@ class PostgresSource(SourceConnector):
         last = transactions[-1]
         shapes = self._stream.assembler.shapes
         used = sorted(set().union(*(transaction.shapes for transaction in transactions)))
+        end = StreamOffset(
+            commit_lsn=last.end_lsn,
+            lsn=last.end_lsn,
+            transaction_id=last.transaction_id,
+            time_us=last.time_us,
+            message_type=last.message_type,
+            read_at=_still_read(start, last.end_lsn),
+        ).as_json()
+        state = self._signalled(start.get(STATE), transactions)
+        if state is not None:
+            end[STATE] = state
         header = ShareHeader(
             tables={shape: shapes[shape] for shape in used},
             start=start,
-            end=StreamOffset(
-                commit_lsn=last.end_lsn,
-                lsn=last.end_lsn,
-                transaction_id=last.transaction_id,
-                time_us=last.time_us,
-                message_type=last.message_type,
-                read_at=_still_read(start, last.end_lsn),
-            ).as_json(),
+            end=end,
             now_ms=time.time_ns() // 1_000_000,
         )
         if last.spool is not None:
@@ -334,14 +383,31 @@ class PostgresSource(SourceConnector):
             entries.append(entry_of(last.end_lsn, 0, bytes((HEARTBEAT,))))
         return SourceShare(payload=("changes", b"".join((header.as_bytes(), *entries))))
 
+    def _signalled(self, state: State | None, transactions: Sequence[Transaction]) -> State | None:
+        """What is to be read anew after the signals of these transactions."""
+        assert self._stream is not None
+        for transaction in transactions:
+            for shape, message in transaction.signals:
+                signal = signal_of(self._stream.assembler.shapes[shape], message)
+                if signal is not None:
+                    via_root = self.values["publish.via.partition.root"]
+                    captured = captured_tables(self._connection(), self._settings.capture, via_root=via_root)
+                    state = state_after(state, signal, captured, self._settings.capture, lsn=transaction.end_lsn)
+        return state
+
     def _idle(self, start: Mapping[str, Any], lsn: int, *, has_heartbeat: bool) -> SourceShare:
         """A share without changes: the position, and a heartbeat if one is due."""
-        end = StreamOffset(commit_lsn=lsn, lsn=lsn, time_us=start.get("ts_usec"), read_at=_still_read(start, lsn))
-        header = ShareHeader(tables={}, start=start, end=end.as_json(), now_ms=time.time_ns() // 1_000_000)
+        end = StreamOffset(
+            commit_lsn=lsn, lsn=lsn, time_us=start.get("ts_usec"), read_at=_still_read(start, lsn)
+        ).as_json()
+        if start.get(STATE) is not None:
+            end[STATE] = start[STATE]
+        header = ShareHeader(tables={}, start=start, end=end, now_ms=time.time_ns() // 1_000_000)
         entries = entry_of(lsn, 0, bytes((HEARTBEAT,))) if has_heartbeat else b""
         return SourceShare(payload=("changes", header.as_bytes() + entries))
 
     def _close_stream(self) -> None:
+        self._close_reading()
         if self._stream is not None:
             self._stream.close()
             self._stream = None

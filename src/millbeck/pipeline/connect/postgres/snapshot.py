@@ -8,7 +8,7 @@ is read in a new one.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import psycopg
@@ -25,12 +25,16 @@ from millbeck.pipeline.connect.postgres.connection import (
     translated,
 )
 from millbeck.pipeline.connect.postgres.copy_text import cells_of_line
+from millbeck.pipeline.connect.postgres.lsn import lsn_of
 from millbeck.pipeline.connect.postgres.slots import create_slot, slot_of
 from millbeck.pipeline.connect.postgres.tables import Table, TableId
 
 LOCK_TIMEOUT_S: Final = 10
 _TEMPORARY: Final = "millbeck_snapshot"
 _PAGE_BYTES_GUESSED: Final = 100
+
+
+TablesOf = Callable[[Connection], Sequence[TableId]]
 
 
 class SnapshotSession:
@@ -43,25 +47,36 @@ class SnapshotSession:
         self.name = ""
         self.lsn = 0
         self.time_us = 0
+        self.xids = ""
+        self.found_oid: int | None = None
         self._tables: dict[int, Table | None] = {}
 
-    def open(self) -> None:
+    def open(self, tables_of: TablesOf) -> None:
         """Take the snapshot. The slot is made if it is not there; otherwise another one, which goes away at once, says
         at which position the snapshot is. Waits for transactions that are open in the database.
+
+        The tables are locked first, so that they stay as they are, their rows apart: a table that is written anew looks
+        empty to older snapshots.
         """
         slot = self._values["slot.name"]
         holder = connected(self._values, self._connector)
         try:
             is_there = slot_of(holder, slot) is not None
-            replication = replicating(self._values, self._connector)
-            try:
-                name = f"{_TEMPORARY}_{holder.info.backend_pid}" if is_there else slot
-                exported = create_slot(replication, name, temporary=is_there, failover=self._values["slot.failover"])
-                holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                holder.execute(f"SET TRANSACTION SNAPSHOT {quoted_text(exported.name)}")  # type: ignore[arg-type]
-                row = holder.execute("select pg_catalog.pg_export_snapshot()").fetchone()
-            finally:
-                replication.finish()
+            with connected(self._values, self._connector) as locker:
+                locker.execute("BEGIN")
+                tables = tables_of(locker)
+                _lock(locker, tables)
+                replication = replicating(self._values, self._connector)
+                try:
+                    name = f"{_TEMPORARY}_{holder.info.backend_pid}" if is_there else slot
+                    failover = self._values["slot.failover"]
+                    exported = create_slot(replication, name, temporary=is_there, failover=failover)
+                    holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                    holder.execute(f"SET TRANSACTION SNAPSHOT {quoted_text(exported.name)}")  # type: ignore[arg-type]
+                    _lock(holder, tables)
+                    row = holder.execute("select pg_catalog.pg_export_snapshot()").fetchone()
+                finally:
+                    replication.finish()
         except psycopg.Error as error:
             holder.close()
             raise translated(error, self._values) from error
@@ -69,20 +84,32 @@ class SnapshotSession:
             holder.close()
             raise
         assert row is not None
-        self._holder, self.name, self.lsn, self.time_us = holder, row[0], exported.lsn, time.time_ns() // 1000
-        self._tables = {}
+        self._begin(holder, row[0], exported.lsn)
 
-    def lock(self, tables: Sequence[TableId]) -> None:
-        """Keep the tables as they are, their rows apart: one that is written anew looks empty to older snapshots."""
-        names = ", ".join(quoted_name(*table) for table in tables)
-        self.connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s'")
+    def open_now(self, name: str, tables_of: Callable[[Connection], Mapping[TableId, int]]) -> None:
+        """Take a snapshot of one table without waiting for anybody; ``lsn`` is a position behind everything that it
+        sees, ``xids`` what that is.
+        """
+        holder = connected(self._values, self._connector)
         try:
-            self.connection.execute(f"LOCK TABLE {names} IN ACCESS SHARE MODE")  # type: ignore[arg-type]
-        except psycopg.errors.LockNotAvailable as error:
-            self.close()
-            raise RetriableError(
-                f"a table is being altered, so that no snapshot can be taken: {names[:300]}"
-            ) from error
+            found = {str(table): (table, oid) for table, oid in tables_of(holder).items()}.get(name)
+            self.found_oid = None if found is None else found[1]
+            holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            _lock(holder, [found[0]] if found else [])
+            row = holder.execute(
+                "select pg_catalog.pg_export_snapshot(), pg_catalog.txid_current_snapshot()::text, "
+                "pg_catalog.pg_current_wal_insert_lsn()::text"
+            ).fetchone()
+        except BaseException:
+            holder.close()
+            raise
+        assert row is not None
+        self._begin(holder, row[0], lsn_of(row[2]))
+        self.xids = row[1]
+
+    def _begin(self, holder: Connection, name: str, lsn: int) -> None:
+        self._holder, self.name, self.lsn, self.time_us = holder, name, lsn, time.time_ns() // 1000
+        self._tables = {}
 
     @property
     def is_open(self) -> bool:
@@ -149,12 +176,23 @@ class SnapshotSession:
         return (str(last),) if last < pages else None
 
 
-def condition(table: Table, order: Order, after: Bound, until: Bound) -> str:
-    """The WHERE of a chunk."""
+def _lock(connection: Connection, tables: Sequence[TableId]) -> None:
+    if not tables:
+        return
+    names = ", ".join(quoted_name(*table) for table in tables)
+    connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s'")
+    try:
+        connection.execute(f"LOCK TABLE {names} IN ACCESS SHARE MODE")  # type: ignore[arg-type]
+    except psycopg.errors.LockNotAvailable as error:
+        raise RetriableError(f"a table is being altered, so that no snapshot can be taken: {names[:300]}") from error
+
+
+def condition(table: Table, order: Order, after: Bound, until: Bound, only: str | None = None) -> str:
+    """The WHERE of a chunk; ``only`` is a condition of somebody else's."""
+    parts: list[str] = [] if only is None else [f"({only})"]
     if order is Order.WHOLE:
-        return ""
-    parts: list[str] = []
-    if order is Order.PAGES:
+        pass
+    elif order is Order.PAGES:
         if after is not None:
             parts.append(f"ctid >= '({int(after[0])},0)'::tid")
         if until is not None:

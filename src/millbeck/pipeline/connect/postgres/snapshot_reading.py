@@ -24,10 +24,17 @@ def chunk_items(
     table = Table.from_json(payload["table"])
     records = reader.records_of_table(table)
     source = SourceBlock(values["topic.prefix"], values["database.dbname"], payload["time_us"], "true")
-    source.lsn = payload["lsn"]
+    if payload["is_incremental"]:
+        source.snapshot = "incremental"
+    else:
+        source.lsn = payload["lsn"]
+    skipped = payload["skipped"]
+    places = [place for name in table.key for place, column in enumerate(table.columns) if column.name == name]
     block = source.struct(table.id.schema, table.id.name)
     now = stamps(payload["now_ms"] * 1000)
     for cells in chunk_rows(values, connector, table, payload["snapshot"], payload["where"]):
+        if skipped and tuple(cells[place] for place in places) in skipped:
+            continue
         try:
             key, row = records.key(cells), records.row(cells)
         except InvalidValue as error:

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from millbeck.pipeline.connect.connectors.interface import ConnectorContext, Plan, SourcePositions, SourceShare
 from millbeck.pipeline.connect.errors import ConfigError
+from millbeck.pipeline.connect.postgres.catalog import Connection
 from millbeck.pipeline.connect.postgres.chunks import (
-    Bound,
     DoneChunk,
     Gap,
     Order,
@@ -68,7 +68,17 @@ class Snapshotting:
                 continue
             described.append(table)
             room = self._context.tasks_max - len(shares)
-            shares.extend(self._shares(table, by_name[name][1], done.get(name, []), room))
+            shares.extend(
+                chunk_shares(
+                    self._session,
+                    server,
+                    table,
+                    by_name[name][1],
+                    done.get(name, []),
+                    rows=self._values["millbeck.snapshot.chunk.rows"],
+                    room=room,
+                )
+            )
             if len(shares) >= self._context.tasks_max:
                 return Plan(shares=tuple(shares), again_s=0)
         if shares:
@@ -82,13 +92,14 @@ class Snapshotting:
         if has_moved and self._session.is_open:
             return
         self._session.close()
-        self._ensure_publication()
-        self._session.open()
-        self._session.lock(list(self._tables()))
+        via_root = self._ensure_publication()
+        self._session.open(lambda connection: list(self._chosen(connection, via_root=via_root)))
 
     def _tables(self) -> dict[TableId, int]:
-        via_root = self._ensure_publication()
-        found = captured_tables(self._session.connection, self._settings.capture, via_root=via_root)
+        return self._chosen(self._session.connection, via_root=self._ensure_publication())
+
+    def _chosen(self, connection: Connection, *, via_root: bool) -> dict[TableId, int]:
+        found = captured_tables(connection, self._settings.capture, via_root=via_root)
         chosen = patterns_of(self._values["snapshot.include.collection.list"])
         wanted = {
             table: oid
@@ -98,41 +109,6 @@ class Snapshotting:
         if not wanted:
             raise ConfigError("table.include.list: no table matches: check its names, which are schema.table")
         return wanted
-
-    def _shares(self, table: Table, oid: int, done: list[DoneChunk], room: int) -> Iterator[SourceShare]:
-        order = self._session.order_of(table, oid)
-        rows = self._values["millbeck.snapshot.chunk.rows"]
-        for gap in gaps_of(done):
-            if room <= 0:
-                return
-            if gap.is_closed:
-                yield self._share(table, order, gap, gap.until)
-                room -= 1
-                continue
-            after, number = gap.after, gap.number
-            while room > 0:
-                until = self._session.next_bound(table, oid, order, after, rows)
-                yield self._share(table, order, Gap(number, after, until, is_closed=False), until)
-                room -= 1
-                if until is None:
-                    return
-                after, number = until, number + 1
-
-    def _share(self, table: Table, order: Order, gap: Gap, until: Bound) -> SourceShare:
-        session = self._session
-        chunk = DoneChunk(number=gap.number, after=gap.after, until=until, lsn=session.lsn)
-        partition = chunk_partition(self._settings.naming.prefix, str(table.id), gap.number)
-        payload = {
-            "table": table.as_json(),
-            "where": condition(table, order, gap.after, until),
-            "snapshot": session.name,
-            "lsn": session.lsn,
-            "time_us": session.time_us,
-            "now_ms": time.time_ns() // 1_000_000,
-            "partition": partition,
-            "offset": chunk.as_json(),
-        }
-        return SourceShare(payload=("chunk", payload), is_long=True)
 
     def _completed(self, tables: list[Table], done: Mapping[str, list[DoneChunk]], begun_lsn: int) -> Plan[SourceShare]:
         positions = [chunk.lsn for table in tables for chunk in done.get(str(table.id), ())]
@@ -154,3 +130,55 @@ class Snapshotting:
     @staticmethod
     def _progress(items: list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]) -> Plan[SourceShare]:
         return Plan(shares=(SourceShare(payload=("progress", items)),), again_s=0)
+
+
+def chunk_shares(
+    session: SnapshotSession,
+    server: str,
+    table: Table,
+    oid: int,
+    done: list[DoneChunk],
+    *,
+    rows: int,
+    room: int,
+    more: Mapping[str, Any] | None = None,
+) -> Iterator[SourceShare]:
+    """The next chunks of a table, at most ``room``. ``more`` is for the chunks of an incremental snapshot: ``signal``,
+    ``filter``, and the keys of rows to be left out."""
+    order = session.order_of(table, oid)
+    for gap in gaps_of(done):
+        if room <= 0:
+            return
+        if gap.is_closed:
+            yield _chunk_share(session, server, table, order, gap, more)
+            room -= 1
+            continue
+        after, number = gap.after, gap.number
+        while room > 0:
+            until = session.next_bound(table, oid, order, after, rows)
+            yield _chunk_share(session, server, table, order, Gap(number, after, until, is_closed=False), more)
+            room -= 1
+            if until is None:
+                return
+            after, number = until, number + 1
+
+
+def _chunk_share(
+    session: SnapshotSession, server: str, table: Table, order: Order, gap: Gap, more: Mapping[str, Any] | None
+) -> SourceShare:
+    extra = dict(more or {})
+    chunk = DoneChunk(number=gap.number, after=gap.after, until=gap.until, lsn=session.lsn)
+    name = str(table.id)
+    payload = {
+        "table": table.as_json(),
+        "where": condition(table, order, gap.after, gap.until, extra.get("filter")),
+        "snapshot": session.name,
+        "lsn": session.lsn,
+        "time_us": session.time_us,
+        "now_ms": time.time_ns() // 1_000_000,
+        "partition": chunk_partition(server, name, gap.number, signal=extra.get("signal")),
+        "offset": chunk.as_json(),
+        "is_incremental": more is not None,
+        "skipped": extra.get("skipped", frozenset()),
+    }
+    return SourceShare(payload=("chunk", payload), is_long=True)

@@ -74,6 +74,7 @@ class ReplicationStream:
         self.start_lsn = start_lsn
         self._state = StreamState(received_lsn=start_lsn, confirmed_lsn=start_lsn)
         self._woken_at = 0.0
+        self._wants_position = False
         self._is_closing = threading.Event()
         self._wants_status = threading.Event()
         self._thread = threading.Thread(target=self._run, name="millbeck-postgres-stream", daemon=True)
@@ -101,12 +102,27 @@ class ReplicationStream:
         if error is not None:
             raise error
 
-    def ready(self, bytes_max: int) -> list[Transaction]:
-        """The oldest transactions up to so many bytes, at least one. They stay here until they are `confirm` ed."""
+    def ask_for_position(self) -> None:
+        """Ask the server how far it has sent everything; `wake` is called when it answers."""
+        self._wants_position = True
+        self._wants_status.set()
+
+    def has_passed(self, lsn: int) -> bool:
+        """Whether all that committed before this position has been received and confirmed."""
+        with self._state.lock:
+            held = self._state.transactions
+            return held[0].commit_lsn >= lsn if held else self._state.received_lsn >= lsn
+
+    def ready(self, bytes_max: int, before_lsn: int | None = None) -> list[Transaction]:
+        """The oldest transactions up to so many bytes, at least one; only those that committed before ``before_lsn``.
+        They stay here until they are `confirm` ed.
+        """
         found: list[Transaction] = []
         size = 0
         with self._state.lock:
             for transaction in self._state.transactions:
+                if before_lsn is not None and transaction.commit_lsn >= before_lsn:
+                    break
                 is_large = transaction.spool is not None
                 if found and (is_large or size + transaction.size > bytes_max):
                     break
@@ -219,6 +235,9 @@ class ReplicationStream:
                 with state.lock:
                     state.received_lsn = frame.wal_end
                     is_far = not state.transactions and frame.wal_end - state.confirmed_lsn >= IDLE_BYTES
+                if self._wants_position:
+                    self._wants_position = False
+                    self._wake()
                 if is_far and time.monotonic() - self._woken_at >= _WAKE_AGAIN_S:
                     self._woken_at = time.monotonic()
                     self._wake()
