@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -14,7 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from millbeck.cli.main import cli
+from millbeck.host import real_environment
+from millbeck.kernel.errors import InvalidConfig
+from millbeck.registry.topic import ensure_topic
 from millbeck.testing import broker
 
 pytest.importorskip("uvicorn")
@@ -148,3 +154,23 @@ def test_a_write_to_a_follower_is_read_from_it_at_once(pair: list[RegistryProces
         node = {"type": "fixed", "name": f"F{index}", "size": 1}
         registered = client.register_schema(f"f{index}", schema(node))
         assert follower.get(f"/subjects/f{index}/versions/latest")["id"] == registered
+
+
+def test_a_topic_that_deletes_schemas_is_refused_with_the_command_that_mends_it(bootstrap: str) -> None:
+    settings = {"bootstrap.servers": bootstrap}
+
+    async def ensure(topic: str) -> None:
+        await ensure_topic(real_environment(), settings, topic, replication_factor=1, timeout_s=20.0)
+
+    def run(*arguments: str) -> None:
+        done = CliRunner().invoke(cli, [*arguments, "--bootstrap-server", bootstrap])
+        assert done.exit_code == 0, done.output
+
+    run("topic", "create", "_forgetful", "--config", "cleanup.policy=delete")
+    with pytest.raises(InvalidConfig, match="deletes schemas") as refused:
+        asyncio.run(ensure("_forgetful"))
+    run(*str(refused.value).partition("millbeck ")[2].split())
+    asyncio.run(ensure("_forgetful"))
+    run("topic", "create", "_wide", "--partitions", "2", "--config", "cleanup.policy=compact")
+    with pytest.raises(InvalidConfig, match=r"has 2 partitions .* kafkastore\.topic"):
+        asyncio.run(ensure("_wide"))

@@ -22,10 +22,12 @@ import hmac
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any, Final, NamedTuple, Self
 
 from millbeck.kernel.errors import InvalidConfig
+from millbeck.registry import acl_roles
+from millbeck.registry.roles import Role
+from millbeck.security.acls import AccessControlEntry
 
 ANONYMOUS: Final = "ANONYMOUS"
 SALT_BYTES: Final = 16
@@ -36,12 +38,6 @@ _COST: Final = 2**14
 _BLOCK_SIZE: Final = 8
 _MEMORY_MAX: Final = 64 * 1024 * 1024
 _MEMBERS: Final = ("password", "tokens", "roles")
-
-
-class Role(IntEnum):
-    READ = 1
-    WRITE = 2
-    ADMIN = 3
 
 
 class Grant(NamedTuple):
@@ -55,10 +51,14 @@ class User:
     grants: tuple[Grant, ...] = ()
     password: str = field(default="", repr=False)
     """The salted hash of the password; empty if the user has none."""
+    acls: tuple[AccessControlEntry, ...] = ()
+    """The user's ACLs of the log, if they give roles."""
 
     def may(self, role: Role, subject: str) -> bool:
         """Whether the user has the role for a subject, given by its qualified name; an empty name means everything."""
-        return any(each.role >= role and subject.startswith(each.prefix) for each in self.grants)
+        if any(each.role >= role and subject.startswith(each.prefix) for each in self.grants):
+            return True
+        return acl_roles.may(self.acls, role, subject)
 
 
 EVERYBODY: Final = User("", (Grant(Role.ADMIN, ""),))

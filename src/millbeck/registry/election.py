@@ -131,6 +131,8 @@ class Election:
         self._identity = identity
         self._settings = settings
         self._on_change = on_change
+        self.on_error: Callable[[ApiError], None] = lambda error: None
+        """Called with an error that does not pass by itself."""
         self._loop = asyncio.get_running_loop()
         self._member_id = ""
         self._generation = _NO_GENERATION
@@ -163,6 +165,8 @@ class Election:
                 failures += 1
                 self._cluster.forget_coordinator(self._settings.group_id)
                 log.debug("election in group %s: %s", self._settings.group_id, error)
+                if not error.retriable:
+                    self.on_error(error)
             self._resign_when_silent()
             await asyncio.sleep(self._cluster.backoff.delay_s(max(1, failures)))
 

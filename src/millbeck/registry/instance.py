@@ -23,9 +23,10 @@ from millbeck.registry.decision import Decision
 from millbeck.registry.election import Elected, Election, ElectionSettings, Identity
 from millbeck.registry.errors import RegistryError, StoreFailed, StoreTimeout, UnknownLeader
 from millbeck.registry.reader import Reader
+from millbeck.registry.remedies import with_remedy
 from millbeck.registry.state import BACKWARD, RegistryState
 from millbeck.registry.topic import ensure_topic
-from millbeck.registry.writer import NOOP, Writer
+from millbeck.registry.writer import NOOP, Writer, transactional_id
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +79,8 @@ class Instance:
         self._writing = asyncio.Lock()
         self._waiting_count = 0
         self._tasks: dict[asyncio.Task[None], None] = {}
+        self._obstacle = ""
+        """Why there is no leader, as far as this instance knows."""
         self._reopen_s = 0.0
         """The time at which a writer may be opened again after another instance has taken over."""
 
@@ -108,13 +111,16 @@ class Instance:
     async def start(self) -> None:
         """Create the topic if it is missing, and begin to read; returns when the log has been read to its end."""
         settings = self.settings
-        await ensure_topic(
-            self._environment,
-            settings.client,
-            settings.topic,
-            replication_factor=settings.replication_factor,
-            timeout_s=settings.init_timeout_s,
-        )
+        try:
+            await ensure_topic(
+                self._environment,
+                settings.client,
+                settings.topic,
+                replication_factor=settings.replication_factor,
+                timeout_s=settings.init_timeout_s,
+            )
+        except ApiError as error:
+            raise self._explained(error) from error
         cluster = self._cluster = Cluster(self._environment, ClientConfig.parse(settings.client))
         cluster.start_upkeep()
         self._spawn(self._reader.run())
@@ -122,8 +128,26 @@ class Instance:
             while not self._reader.has_started:
                 await asyncio.sleep(0.01)
         self._election = Election(cluster, self.identity, settings.election, self._on_election)
+        self._election.on_error = self._take_note
         self._spawn(self._election.run())
         self._spawn(self._lead())
+
+    def _explained(self, error: ApiError) -> ApiError:
+        settings = self.settings
+        return with_remedy(
+            error,
+            topic=settings.topic,
+            group=settings.election.group_id,
+            transactional_id=transactional_id(settings.topic),
+        )
+
+    def _take_note(self, error: Exception) -> None:
+        """Remember, and log once, why there is no leader."""
+        explained = self._explained(error) if isinstance(error, ApiError) else error
+        reason = str(explained) or type(error).__name__
+        if reason != self._obstacle:
+            self._obstacle = reason
+            log.warning("no schemas can be registered at the moment: %s", reason)
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(coroutine)
@@ -189,13 +213,14 @@ class Instance:
                 self._environment, settings.client, settings.topic, self._reader, timeout_s=settings.timeout_s
             )
         except (ApiError, StoreTimeout, TimeoutError) as error:
-            log.warning("elected as leader, but cannot write to %s: %s", settings.topic, error)
+            self._take_note(error)
             return
         if not self._is_elected:
             await writer.close()
             return
         log.info("this instance is the leader; %s is read up to offset %d", settings.topic, self.offset)
         self._writer = writer
+        self._obstacle = ""
         self._settled.set()
 
     async def _end_writer(self) -> None:
@@ -212,11 +237,15 @@ class Instance:
         try:
             await asyncio.wait_for(self._settled.wait(), self.settings.election.session_timeout_ms / 1000)
         except TimeoutError:
-            raise UnknownLeader("there is no leader at the moment; try again") from None
+            raise self._no_leader() from None
         if self._writer is None:
             if self.leader is None or self.leader == self.identity:
-                raise UnknownLeader("there is no leader at the moment; try again")
+                raise self._no_leader()
             raise NotLeader(self.leader)
+
+    def _no_leader(self) -> UnknownLeader:
+        reason = f": {self._obstacle}" if self._obstacle else ""
+        return UnknownLeader(f"there is no leader at the moment{reason}; try again")
 
     async def submit(self, decide: Callable[[RegistryState], Decision[A]]) -> tuple[A, int]:
         """Decide a request and write its records; returns the answer and the offset that a reader must have read to see

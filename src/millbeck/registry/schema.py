@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from json.encoder import encode_basestring
 from typing import Any, Final, NamedTuple
 
 from millbeck.client.schemas.log_records import Json, UnreadableRecord, encode_json, positive
@@ -24,7 +24,7 @@ class Reference(NamedTuple):
     version: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Schema:
     """A schema; equal schemas of a context have the same id.
 
@@ -36,18 +36,31 @@ class Schema:
     references: tuple[Reference, ...] = ()
     metadata: str | None = None
     rule_set: str | None = None
+    _digest: bytes = field(default=b"", init=False, repr=False, compare=False)
 
-    @cached_property
+    @property
     def digest(self) -> bytes:
         """A digest that identifies the content."""
-        parts = [self.schema_type, self.text, [list(each) for each in self.references], self.metadata, self.rule_set]
-        return hashlib.md5(encode_json(parts), usedforsecurity=False).digest()
+        if not self._digest:
+            found = hashlib.md5(self._content(), usedforsecurity=False).digest()
+            object.__setattr__(self, "_digest", found)
+        return self._digest
+
+    def _content(self) -> bytes:
+        if (
+            self.schema_type == AVRO
+            and self.text.isprintable()
+            and not (self.references or self.metadata or self.rule_set)
+        ):
+            # The usual case, as the line below writes it.
+            return f'["AVRO",{encode_basestring(self.text)},[],null,null]'.encode()
+        references = [list(each) for each in self.references]
+        return encode_json([self.schema_type, self.text, references, self.metadata, self.rule_set])
 
     @property
     def guid(self) -> str:
         """The guid, which identifies the content in any registry."""
-        digits = self.digest.hex()
-        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+        return _guid(self.digest)
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -89,6 +102,20 @@ class Schema:
             json_text(members.get("metadata")),
             json_text(members.get("ruleSet")),
         )
+
+
+def _guid(digest: bytes) -> str:
+    digits = digest.hex()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def digest_of(guid: str) -> bytes:
+    """The digest that a guid was made of; empty if it is none of this registry's."""
+    try:
+        digest = bytes.fromhex(guid.replace("-", ""))
+    except ValueError:
+        return b""
+    return digest if _guid(digest) == guid else b""
 
 
 def references_of(listed: Any) -> tuple[Reference, ...]:

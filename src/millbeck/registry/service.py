@@ -7,7 +7,7 @@ between. The `PARSED_MAX` most recently used parsed schemas are cached.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar, TypeVarTuple, Unpack
 
@@ -247,15 +247,25 @@ class SchemaService:
 
     # listing
 
-    def listed_subjects(self, prefix: str) -> Iterator[str]:
+    def listed_subjects(self, prefix: str, *, aliases: bool = False) -> Iterator[str]:
         """The subjects with a prefix: those of a context (``:.lab:``), of all contexts (``:*:``), or whose names begin
-        with it."""
+        with it; with ``aliases`` also the subjects whose alias has the prefix."""
+        matching = self._matching(self.state.subjects, prefix)
+        if not aliases:
+            yield from matching
+            return
+        named = [each for each in self.state.configs if each is not None and self.state.aliased(each) != each]
+        targets = (self.state.aliased(each) for each in self._matching(named, prefix))
+        found = dict.fromkeys((*matching, *(each for each in targets if each in self.state.subjects)))
+        yield from sorted(found)
+
+    def _matching(self, names: Iterable[str], prefix: str) -> Iterator[str]:
         if prefix.startswith(":*:"):
             rest = prefix[3:]
-            yield from (each for each in sorted(self.state.subjects) if _plain(each).startswith(rest))
+            yield from (each for each in sorted(names) if _plain(each).startswith(rest))
             return
         context = context_of(prefix) if prefix.startswith(":.") else None
-        for each in sorted(self.state.subjects):
+        for each in sorted(names):
             if (context is None or context_of(each) == context) and each.startswith(prefix.removeprefix(":.:")):
                 yield each
 

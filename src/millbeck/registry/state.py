@@ -28,10 +28,11 @@ from millbeck.client.schemas.log_records import (
     decode_key,
     encode_json,
     encode_key,
+    is_usual_key,
     positive,
 )
 from millbeck.registry.errors import SubjectNotFound, VersionNotFound
-from millbeck.registry.schema import Schema
+from millbeck.registry.schema import Schema, digest_of
 from millbeck.registry.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, context_of, context_prefix, qualify, split
 
 ID_FLOOR_SUBJECT: Final = "__millbeck_ids"
@@ -94,8 +95,10 @@ class Context:
     """Whether it has a record."""
     id_max: int = 0
     """The highest id so far, including deleted ones."""
-    holders: dict[int, dict[tuple[str, int], Version]] = field(default_factory=dict)
-    """The versions with each id, by subject and version."""
+    id_floor: int = 0
+    """The id that its separate record keeps (`id_floor_key`)."""
+    holders: dict[int, list[Version]] = field(default_factory=dict)
+    """The versions with each id."""
     ids: dict[bytes, tuple[int, ...]] = field(default_factory=dict)
     """The ids of each content; more than one only if ids were imported."""
 
@@ -108,12 +111,13 @@ class RegistryState:
         """The settings by subject; the key None has the global settings."""
         self.modes: dict[str | None, str] = {}
         self.forms: dict[LogKey, tuple[bytes, ...]] = {}
-        """Every byte form of a key that has a value in the log."""
+        """Every byte form of a key that has a value in the log; see `forms_of` for what is left out."""
         self.leftovers: dict[LogKey, None] = {}
         """Deleted keys that still have a value in another byte form."""
         self.referrers: dict[tuple[str, int], dict[tuple[str, int], None]] = {}
         """The versions that refer to each version of a subject."""
-        self.guids: dict[str, dict[tuple[str, int], None]] = {}
+        self.given_guids: dict[str, dict[tuple[str, int], None]] = {}
+        """The versions with guids of another registry."""
         self.unreadable_count = 0
         self.problems: list[str] = []
         """The first records that could not be read."""
@@ -136,9 +140,10 @@ class RegistryState:
         key = decode_key(raw)
         if key.keytype is KeyType.NOOP:
             return
+        before = self.forms_of(key)
         if value is None:
             self._forget(key)
-            forms = tuple(form for form in self.forms.get(key, ()) if form != raw)
+            forms = tuple(form for form in before if form != raw)
             if forms:
                 self.forms[key] = forms
                 self.leftovers[key] = None
@@ -148,9 +153,8 @@ class RegistryState:
             return
         members = decode_json(value)
         self._keep(key, members)
-        forms = self.forms.get(key, ())
-        if raw not in forms:
-            self.forms[key] = (*forms, raw)
+        if raw not in before and (before or not is_usual_key(raw)):
+            self.forms[key] = (*before, raw)
         self.leftovers.pop(key, None)
 
     def _keep(self, key: LogKey, members: Json) -> None:
@@ -182,10 +186,10 @@ class RegistryState:
             case KeyType.CLEAR_SUBJECT:
                 assert subject is not None
                 for number in list(self.subjects.get(subject, {})):
-                    self._forget_version(subject, number)
                     cleared = LogKey(KeyType.SCHEMA, subject, number)
-                    if cleared in self.forms:
-                        self.leftovers[cleared] = None
+                    self.forms[cleared] = self.forms_of(cleared)
+                    self.leftovers[cleared] = None
+                    self._forget_version(subject, number)
 
     def _keep_version(self, subject: str, number: int, members: Json) -> None:
         schema = Schema.from_members(members)
@@ -195,10 +199,14 @@ class RegistryState:
             raise UnreadableRecord("deleted is neither true nor false")
         self._forget_version(subject, number)
         context = self._context(context_of(subject))
-        holders = context.holders.setdefault(schema_id, {})
-        known = next((each.schema for each in holders.values() if each.schema == schema), schema)
+        holders = context.holders.setdefault(schema_id, [])
+        known = next((each.schema for each in holders if each.schema == schema), schema)
         is_usual = all(name in _USUAL_MEMBERS for name in members)
         guid = members.get("guid")
+        versions = self.subjects.get(subject)
+        if versions:
+            # One name for all versions of a subject.
+            subject = next(iter(versions.values())).subject
         version = Version(subject, number, schema_id, known, bool(deleted), None if is_usual else members)
         version.given_guid = guid if isinstance(guid, str) and guid != known.guid else None
         where = (subject, number)
@@ -206,12 +214,13 @@ class RegistryState:
         versions[number] = version
         if next(reversed(versions)) != max(versions):
             self.subjects[subject] = dict(sorted(versions.items()))
-        holders[where] = version
+        holders.append(version)
         context.id_max = max(context.id_max, schema_id)
         ids = context.ids.get(known.digest, ())
         if schema_id not in ids:
             context.ids[known.digest] = (*ids, schema_id)
-        self.guids.setdefault(version.guid, {})[where] = None
+        if version.given_guid is not None:
+            self.given_guids.setdefault(version.given_guid, {})[where] = None
         for target in self.targets(version):
             self.referrers.setdefault(target, {})[where] = None
 
@@ -245,8 +254,8 @@ class RegistryState:
         where = (subject, number)
         context = self._context(context_of(subject))
         holders = context.holders[version.schema_id]
-        del holders[where]
-        if not any(each.schema == version.schema for each in holders.values()):
+        holders[:] = [each for each in holders if each is not version]
+        if not any(each.schema == version.schema for each in holders):
             digest = version.schema.digest
             ids = tuple(each for each in context.ids[digest] if each != version.schema_id)
             if ids:
@@ -255,10 +264,11 @@ class RegistryState:
                 del context.ids[digest]
         if not holders:
             del context.holders[version.schema_id]
-        named = self.guids[version.guid]
-        del named[where]
-        if not named:
-            del self.guids[version.guid]
+        if version.given_guid is not None:
+            named = self.given_guids[version.given_guid]
+            del named[where]
+            if not named:
+                del self.given_guids[version.given_guid]
         for target in self.targets(version):
             referrers = self.referrers.get(target, {})
             referrers.pop(where, None)
@@ -271,7 +281,8 @@ class RegistryState:
         text = properties.get(ID_FLOOR_PROPERTY) if isinstance(properties, dict) else None
         if isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) <= len(str(2**31)):
             context = self._context(name)
-            context.id_max = max(context.id_max, int(text))
+            context.id_floor = int(text)
+            context.id_max = max(context.id_max, context.id_floor)
 
     def _context(self, name: str) -> Context:
         return self.contexts.setdefault(name, Context())
@@ -302,7 +313,26 @@ class RegistryState:
         holders = self.context(context).holders.get(schema_id)
         if not holders:
             return None
-        return next((each for each in holders.values() if not each.is_deleted), next(iter(holders.values())))
+        return next((each for each in holders if not each.is_deleted), holders[0])
+
+    def by_guid(self, guid: str) -> list[Version]:
+        """The versions with the guid, in all contexts."""
+        found = [self.subjects[subject][number] for subject, number in self.given_guids.get(guid, ())]
+        digest = digest_of(guid)
+        for context in self.contexts.values():
+            for schema_id in context.ids.get(digest, ()):
+                holders = context.holders[schema_id]
+                found += [each for each in holders if each.given_guid is None and each.schema.digest == digest]
+        return found
+
+    def forms_of(self, key: LogKey) -> tuple[bytes, ...]:
+        """Every byte form of a key that has a value in the log. If a version's key has the usual form alone, it is not
+        stored."""
+        forms = self.forms.get(key)
+        if forms is not None:
+            return forms
+        is_version = key.keytype is KeyType.SCHEMA and key.version in self.subjects.get(key.subject or "", {})
+        return (encode_key(key),) if is_version else ()
 
     def latest_with(self, subject: str, properties: dict[str, str], *, deleted: bool = False) -> Version | None:
         """The latest version whose metadata has all these properties."""
@@ -350,7 +380,7 @@ class RegistryState:
 
     def tombstones(self, key: LogKey) -> list[LogRecord]:
         """The records that delete a key: a tombstone for every byte form that has a value."""
-        return [LogRecord(raw, None) for raw in self.forms.get(key, ())]
+        return [LogRecord(raw, None) for raw in self.forms_of(key)]
 
     def leftover_tombstones(self) -> list[LogRecord]:
         """Tombstones for leftovers, so that deleted keys do not reappear after compaction."""
@@ -369,10 +399,22 @@ class RegistryState:
         for name in dict.fromkeys(context_of(each.subject) for each in removed):
             highest = self.context(name).id_max
             if any(each.schema_id == highest and context_of(each.subject) == name for each in removed):
-                properties = {"properties": {ID_FLOOR_PROPERTY: str(highest)}}
-                members = {"compatibilityLevel": BACKWARD, "overrideMetadata": properties}
-                records.append(self.record(id_floor_key(name), members))
+                records.append(self._id_floor_record(name, highest))
         return records
+
+    def missing_id_floor_records(self) -> list[LogRecord]:
+        """The records that keep the highest id of contexts in which another registry has permanently deleted it: this
+        state has seen that, and one that is read after compaction would not."""
+        return [
+            self._id_floor_record(name, each.id_max)
+            for name, each in self.contexts.items()
+            if each.id_max > max(each.id_floor, max(each.holders, default=0))
+        ]
+
+    def _id_floor_record(self, context: str, highest: int) -> LogRecord:
+        properties = {"properties": {ID_FLOOR_PROPERTY: str(highest)}}
+        members = {"compatibilityLevel": BACKWARD, "overrideMetadata": properties}
+        return self.record(id_floor_key(context), members)
 
     def image(self) -> object:
         """All content that answers depend on, for comparing states."""

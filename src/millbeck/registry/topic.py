@@ -83,5 +83,5 @@ async def _check(admin: Admin, topic: str) -> None:
     if policy != COMPACT:
         raise InvalidConfig(
             f"{topic} has {POLICY}={policy}, which deletes schemas after a while: "
-            f"millbeck config set topic {topic} {POLICY}={COMPACT}"
+            f"millbeck config alter --topic {topic} --add-config {POLICY}={COMPACT}"
         )

@@ -66,7 +66,7 @@ def undo(state: RegistryState, keys: list[bytes]) -> list[LogRecord]:
 
 def _held(state: RegistryState, key: LogKey, raw: bytes) -> list[LogRecord]:
     subject = key.subject
-    is_kept = raw in state.forms.get(key, ()) and key not in state.leftovers
+    is_kept = raw in state.forms_of(key) and key not in state.leftovers
     value: bytes | None = None
     match key.keytype:
         case KeyType.SCHEMA:
@@ -87,7 +87,7 @@ def _held(state: RegistryState, key: LogKey, raw: bytes) -> list[LogRecord]:
             written = [
                 LogRecord(form, each.value(is_deleted=each.is_deleted))
                 for each in versions
-                for form in state.forms.get(each.key, ())
+                for form in state.forms_of(each.key)
             ]
             return [LogRecord(raw, None), *written]
     return [LogRecord(raw, value)]

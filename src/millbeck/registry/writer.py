@@ -6,7 +6,8 @@ has every write that was ever acknowledged. `open` does this in the following or
 
 1. fence;
 2. write a NOOP and wait until the reader has it: everything before it is in the state;
-3. undo the aborted writes of older leaders (`undoing`), and complete deletes that left a byte form of a key.
+3. undo the aborted writes of older leaders (`undoing`), complete deletes that left a byte form of a key, and keep the
+   highest id where another registry has deleted it.
 
 A write is one transaction. Its answer is sent when it is committed and in the state. If anything fails in between, the
 writer is closed: whether the write succeeded is only known after the next `open`.
@@ -84,9 +85,10 @@ class Writer:
         aborted = await aborted_keys(self._environment, self._settings, self._topic, start=start, end=end)
         await self._catch_up(is_clean=not aborted)
         state = self._reader.state
-        records = [*undo(state, aborted), *state.leftover_tombstones()]
+        records = [*undo(state, aborted), *state.leftover_tombstones(), *state.missing_id_floor_records()]
         if records:
-            log.warning("%s: undoing %d aborted writes of earlier leaders", self._topic, len(aborted))
+            if aborted:
+                log.warning("%s: undoing %d aborted writes of earlier leaders", self._topic, len(aborted))
             await self.write(records)
             await self._catch_up(is_clean=True)
 

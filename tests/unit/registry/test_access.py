@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from millbeck.kernel.errors import InvalidConfig
-from millbeck.registry.access import EVERYBODY, NOBODY, Role, Users, hashed_password, hashed_token, is_password
+from millbeck.registry.access import EVERYBODY, NOBODY, Users, hashed_password, hashed_token, is_password
+from millbeck.registry.roles import Role
 
 SALT = b"0123456789abcdef"
 HASHED = hashed_password("right", SALT)

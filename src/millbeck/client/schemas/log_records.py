@@ -27,6 +27,10 @@ Json = dict[str, Any]
 TENANT: Final = "default"
 _MAGICS: Final = (0, 1)
 _VERSION_MAX: Final = 2**31 - 1
+_USUAL_KEY: Final = re.compile(
+    rb'\{"keytype":"SCHEMA","subject":"([^"\\\x00-\x1f]*)","version":([1-9][0-9]{0,9}),"magic":1\}'
+)
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _CONTROL_CHARACTER: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\u([0-9a-f]{4})")
 
 
@@ -42,6 +46,9 @@ class KeyType(StrEnum):
     DELETE_SUBJECT = "DELETE_SUBJECT"
     CLEAR_SUBJECT = "CLEAR_SUBJECT"
     NOOP = "NOOP"
+
+
+_KEY_TYPES: Final = {each.value: each for each in KeyType}
 
 
 class LogKey(NamedTuple):
@@ -61,7 +68,7 @@ class LogRecord(NamedTuple):
 
 def encode_json(value: object) -> bytes:
     """Compact JSON as Jackson prints it: members in their order, UTF-8, control characters in upper-case hex."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    text = _ENCODER.encode(value)
     if "\\u" in text:
         text = _CONTROL_CHARACTER.sub(lambda found: f"{found[1]}\\u{found[2].upper()}", text)
     return text.encode("utf-8", "surrogatepass")
@@ -69,7 +76,7 @@ def encode_json(value: object) -> bytes:
 
 def decode_json(raw: bytes) -> Json:
     try:
-        found = json.loads(raw)
+        found = json.loads(raw.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as error:
         raise UnreadableRecord(f"not JSON: {error}") from None
     if not isinstance(found, dict):
@@ -92,12 +99,19 @@ def encode_key(key: LogKey) -> bytes:
     return encode_json({**members, "magic": magic})
 
 
+def is_usual_key(raw: bytes) -> bool:
+    """Whether this is the key of a version as `encode_key` makes it."""
+    return _USUAL_KEY.fullmatch(raw) is not None
+
+
 def decode_key(raw: bytes) -> LogKey:
+    usual = _USUAL_KEY.fullmatch(raw)
+    if usual is not None:
+        return LogKey(KeyType.SCHEMA, usual[1].decode("utf-8", "surrogatepass"), positive(int(usual[2]), "version"))
     members = decode_json(raw)
-    try:
-        keytype = KeyType(str(members.get("keytype")))
-    except ValueError:
-        raise UnreadableRecord(f"unknown keytype in {raw[:80]!r}") from None
+    keytype = _KEY_TYPES.get(str(members.get("keytype")))
+    if keytype is None:
+        raise UnreadableRecord(f"unknown keytype in {raw[:80]!r}")
     if members.get("magic") not in _MAGICS:
         raise UnreadableRecord(f"unknown magic in {raw[:80]!r}")
     if keytype is KeyType.NOOP:

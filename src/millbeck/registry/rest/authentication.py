@@ -21,6 +21,7 @@ from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.whole_file import read_whole_file
 from millbeck.registry.access import ANONYMOUS, EVERYBODY, NOBODY, User, Users, is_password
 from millbeck.registry.rest.config import BEARER
+from millbeck.registry.rest.log_acls import LogAcls
 from millbeck.security.tls.certificate import parse_certificate
 from millbeck.security.tls.der import DerError
 from millbeck.security.tls.principal_mapping import NoRuleApplies, PrincipalMapping
@@ -34,6 +35,7 @@ _VERIFIED_MAX: Final = 1000
 _VERIFYING_MAX: Final = 32
 _CLIENTS_MAX: Final = 10_000
 _RELOAD_SECONDS: Final = 5.0
+_NO_USERS: Final = Users({}, {})
 
 
 class Refused(Exception):
@@ -107,7 +109,7 @@ class RequestRate:
 
 
 class Guard:
-    """Decides whose request it is. ``users`` is None if everybody may do everything."""
+    """Decides whose request it is. Without ``users`` and ``acls`` everybody may do everything."""
 
     def __init__(
         self,
@@ -118,11 +120,13 @@ class Guard:
         users: UsersFile | None = None,
         mapping: PrincipalMapping | None = None,
         rate: RequestRate | None = None,
+        acls: LogAcls | None = None,
     ) -> None:
         self._environment = environment
         self._methods = methods
         self._realm = realm
         self._file = users
+        self._acls = acls
         self._mapping = mapping or PrincipalMapping("DEFAULT")
         self._rate = rate or RequestRate(0)
         self._verified: OrderedDict[bytes, str] = OrderedDict()
@@ -130,12 +134,20 @@ class Guard:
         self._verifying_count = 0
 
     async def watch(self) -> None:
+        watched = []
         if self._file is not None:
-            await self._file.watch(self._verified.clear)
+            watched.append(self._file.watch(self._verified.clear))
+        if self._acls is not None:
+            watched.append(self._acls.watch())
+        await asyncio.gather(*watched)
 
     async def admit(self, scope: Scope) -> User:
         """The user of a request; raises `Refused`."""
-        user = EVERYBODY if self._file is None else await self._user(scope, self._file.users)
+        user = EVERYBODY
+        if self._file is not None or self._acls is not None:
+            user = await self._user(scope, _NO_USERS if self._file is None else self._file.users)
+        if self._acls is not None:
+            user = self._acls.with_acls(user)
         name = user.name if user.name not in ("", ANONYMOUS) else (scope.get("client") or ("",))[0]
         if not self._rate.admits(name, self._environment.clock.monotonic()):
             message = "Too Many Requests: millbeck.requests.per.second.max is exceeded; try again"
@@ -199,6 +211,8 @@ class Guard:
         except (DerError, NoRuleApplies) as error:
             raise self._unauthorized(f"the certificate gives no user: {error}") from None
         found = users.named(name)
+        if found is None and self._acls is not None:
+            return User(name)
         if found is None:
             raise self._unauthorized(f"the user of the certificate, {name}, is not in millbeck.users.file")
         return found

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from millbeck.registry.access import Role
+from millbeck.registry.roles import Role
 
 if TYPE_CHECKING:
     from millbeck.registry.rest.requests import Request

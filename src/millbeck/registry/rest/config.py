@@ -129,6 +129,14 @@ class RegistryConfig(Section):
         doc="A TOML file with users and their roles; it is read again when it has changed. Without it, everybody may "
         "do everything.",
     )
+    roles_from_acls = option(
+        "millbeck.roles.from.acls",
+        BOOLEAN,
+        False,
+        scope=CLIENT,
+        doc="Whether users have roles by the ACLs of the log, beside those in millbeck.users.file: READ on a topic is "
+        "read for its subjects, WRITE is write, ALTER is admin. The registry needs DESCRIBE on the cluster.",
+    )
     requests_per_second_max = option(
         "millbeck.requests.per.second.max",
         INT,
@@ -237,6 +245,11 @@ def access_settings(config: RegistryConfig) -> tuple[str, ...]:
     if methods and config.users_file is None:
         raise InvalidConfig(
             f"authentication.method is {', '.join(methods)}, but there are no users: set millbeck.users.file"
+        )
+    if config.roles_from_acls and not methods and not has_certificates:
+        raise InvalidConfig(
+            "millbeck.roles.from.acls is true, but clients cannot authenticate: set authentication.method=BASIC and "
+            "millbeck.users.file, or ssl.client.authentication=REQUIRED"
         )
     if config.users_file is not None and not methods and not has_certificates:
         raise InvalidConfig(

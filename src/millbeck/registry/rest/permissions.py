@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from millbeck.registry.access import Role
 from millbeck.registry.rest.calls import Call
 from millbeck.registry.rest.requests import Request
+from millbeck.registry.roles import Role
 from millbeck.registry.subjects import context_prefix, normal_context
 
 

@@ -8,13 +8,15 @@ from typing import Any, Final
 from urllib.parse import parse_qs
 
 from millbeck.client.schemas.log_records import Json, UnreadableRecord
-from millbeck.registry.access import EVERYBODY, Role, User
+from millbeck.registry.access import EVERYBODY, User
 from millbeck.registry.errors import Forbidden, InvalidSchema, InvalidVersion, NoSuchPath, UnreadableBody
+from millbeck.registry.roles import Role
 from millbeck.registry.schema import AVRO, Schema, json_text, references_of
 from millbeck.registry.service import SchemaService
 from millbeck.registry.settings import check_rule_set
 from millbeck.registry.state import Version
 from millbeck.registry.subjects import DEFAULT_CONTEXT, context_prefix, qualify
+from millbeck.registry.tags import tagged_parts
 
 VERSION_MAX: Final = 2**31 - 1
 LATEST: Final = ("latest", "-1")
@@ -114,6 +116,13 @@ class Request:
         """The page of a list that ``offset`` and ``limit`` select."""
         offset, limit = max(0, self.number("offset", 0)), self.number("limit", -1)
         return items[offset:] if limit <= 0 else items[offset : offset + limit]
+
+    def with_tags(self, members: Json, version: Version) -> Json:
+        """Add the tagged parts that ``findTags`` asks for."""
+        wanted = [tag for text in self.texts("findTags") for tag in text.split(",") if tag]
+        if wanted:
+            members["schemaTags"] = tagged_parts(version.schema, wanted)
+        return members
 
     # body
 

@@ -6,11 +6,11 @@ import asyncio
 from typing import Final
 
 from millbeck.client.schemas.log_records import encode_json
-from millbeck.registry.access import Role
 from millbeck.registry.deleting import delete_context
 from millbeck.registry.errors import Forbidden, SchemaNotFound
 from millbeck.registry.rest.calls import FLAG, NUMBER, TEXT, Answer, Calls
 from millbeck.registry.rest.requests import Request, schema_members, version_members
+from millbeck.registry.roles import Role
 from millbeck.registry.state import Version
 from millbeck.registry.subjects import context_of, normal_context, qualify, split
 
@@ -45,7 +45,9 @@ async def schema_types(request: Request) -> Answer:
 async def schemas(request: Request) -> Answer:
     """All schemas, by subject and version."""
     found: list[Version] = []
-    for subject in filter(request.can_read, request.service.listed_subjects(_prefix(request, ""))):
+    prefix = _prefix(request, "")
+    names = request.service.listed_subjects(prefix, aliases=request.flag("aliases"))
+    for subject in filter(request.can_read, names):
         versions = request.service.state.versions(subject, deleted=request.flag("deleted"))
         found += versions[-1:] if request.flag("latestOnly") else versions
     rule_type = request.text("ruleType")
@@ -73,6 +75,7 @@ async def schema_by_id(request: Request) -> Answer:
     """The schema with an id."""
     version = _by_id(request)
     members = schema_members(version, await request.service.text(version, request.text("format")))
+    request.with_tags(members, version)
     if request.flag("fetchMaxId"):
         members["maxId"] = request.service.state.context(context_of(version.subject)).id_max
     return Answer(members)
@@ -150,7 +153,7 @@ def _by_id(request: Request) -> Version:
     found = request.service.state.by_id(_context(request), schema_id)
     if found is None:
         raise SchemaNotFound(f"Schema {schema_id} not found")
-    return _readable(request, [found, *request.service.state.context(_context(request)).holders[schema_id].values()])[0]
+    return _readable(request, [found, *request.service.state.context(_context(request)).holders[schema_id]])[0]
 
 
 def _readable(request: Request, versions: list[Version]) -> list[Version]:
@@ -171,7 +174,7 @@ def _holders(request: Request) -> list[Version]:
     """The versions with the id, of one subject if the parameter ``subject`` names one."""
     schema_id, subject = request.path_number("id"), request.text("subject")
     _by_id(request)
-    holders = request.service.state.context(_context(request)).holders[schema_id].values()
+    holders = request.service.state.context(_context(request)).holders[schema_id]
     wanted = qualify(request.context, subject) if subject else ""
     is_subject = bool(wanted) and bool(split(wanted)[1])
     return [
@@ -185,7 +188,7 @@ def _holders(request: Request) -> list[Version]:
 
 def _by_guid(request: Request) -> list[Version]:
     state = request.service.state
-    found = state.guids.get(request.variables["guid"])
+    found = state.by_guid(request.variables["guid"])
     if not found:
         raise SchemaNotFound(f"Schema {request.variables['guid'][:100]} not found")
-    return _readable(request, [state.subjects[subject][number] for subject, number in found])
+    return _readable(request, found)

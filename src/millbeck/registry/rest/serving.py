@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import uvicorn
 
+from millbeck.client.config import Value
 from millbeck.kernel.environment import Environment
 from millbeck.registry.election import Identity
 from millbeck.registry.formats.every import every_format
@@ -16,6 +17,7 @@ from millbeck.registry.rest.app import RegistryApp
 from millbeck.registry.rest.authentication import Guard, RequestRate, UsersFile
 from millbeck.registry.rest.config import Parsed, RegistryConfig, access_settings, instance_settings
 from millbeck.registry.rest.listening import http_server, peer_tls
+from millbeck.registry.rest.log_acls import LogAcls
 from millbeck.registry.service import SchemaService
 from millbeck.security.tls.principal_mapping import PrincipalMapping
 
@@ -40,7 +42,7 @@ async def serve(
     """
     config = parsed.config
     app = RegistryApp(forward_timeout_s=2 * config.timeout_ms / 1000, start_timeout_s=config.init_timeout_ms / 1000)
-    guard = app.guard = guard_of(environment, config)
+    guard = app.guard = guard_of(environment, config, parsed.client)
     if config.scheme == "https":
         app.peer_tls = peer_tls(environment, parsed.tls)
     host, _ = config.address
@@ -75,7 +77,7 @@ async def serve(
         await serving
 
 
-def guard_of(environment: Environment, config: RegistryConfig) -> Guard:
+def guard_of(environment: Environment, config: RegistryConfig, client: Mapping[str, Value]) -> Guard:
     """Who may send requests; raises `InvalidConfig`."""
     methods = access_settings(config)
     return Guard(
@@ -85,6 +87,7 @@ def guard_of(environment: Environment, config: RegistryConfig) -> Guard:
         users=None if config.users_file is None else UsersFile(environment, config.users_file),
         mapping=PrincipalMapping(config.ssl_principal_mapping_rules),
         rate=RequestRate(config.requests_per_second_max),
+        acls=LogAcls(environment, {"client.id": "schema-registry", **client}) if config.roles_from_acls else None,
     )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from millbeck.client.schemas.log_records import Json
-from millbeck.registry.access import Role
 from millbeck.registry.errors import CompatibilityNotConfigured, ModeNotConfigured, OperationNotPermitted
 from millbeck.registry.rest.calls import FLAG, Answer, Calls
 from millbeck.registry.rest.requests import Request
+from millbeck.registry.roles import Role
 from millbeck.registry.settings import delete_config, delete_mode, set_config, set_mode
 
 CALLS: Final = Calls()

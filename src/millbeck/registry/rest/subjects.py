@@ -10,6 +10,7 @@ from millbeck.registry.errors import SchemaNotFound, SubjectNotFound
 from millbeck.registry.rest.calls import FLAG, NUMBER, TEXT, Answer, Calls
 from millbeck.registry.rest.requests import Request, version_members
 from millbeck.registry.subjects import ALL_CONTEXTS, DEFAULT_CONTEXT, context_prefix, qualify
+from millbeck.registry.tags import with_changes
 
 CALLS: Final = Calls()
 _PAGE: Final = {"offset": NUMBER, "limit": NUMBER}
@@ -128,7 +129,31 @@ async def register(request: Request) -> Answer:
 async def version(request: Request) -> Answer:
     """One version of a subject."""
     found = request.service.state.version(request.subject, request.version, deleted=request.flag("deleted"))
-    return Answer(version_members(found, await request.service.text(found, request.text("format"))))
+    members = version_members(found, await request.service.text(found, request.text("format")))
+    return Answer(request.with_tags(members, found))
+
+
+@CALLS.call(
+    "POST",
+    "/subjects/{subject}/versions/{version}/tags",
+    body={
+        "newVersion": "integer",
+        "tagsToAdd": "array",
+        "tagsToRemove": "array",
+        "metadata": "object",
+        "ruleSet": "object",
+        "rulesToMerge": "object",
+        "rulesToRemove": "array",
+    },
+    writes=True,
+)
+async def change_tags(request: Request) -> Answer:
+    """Register a version with other tags, metadata or rules."""
+    body = request.body()
+    base = request.service.state.version(request.subject, request.version)
+    number = request.optional_number(body, "newVersion")
+    registered, offset = await request.service.register(base.subject, with_changes(base.schema, body), version=number)
+    return Answer(version_members(registered), offset)
 
 
 @CALLS.call("GET", "/subjects/{subject}/versions/{version}/schema", parameters={"format": TEXT, "deleted": FLAG})

@@ -243,7 +243,7 @@ def pairs(draw: st.DrawFn) -> tuple[Any, Any]:
     return (first, second) if draw(st.booleans()) else (second, first)
 
 
-def _is_schema(node: Any) -> bool:
+def is_schema(node: Any) -> bool:
     try:
         avro.schema.parse(json.dumps(node))
         AVRO.parse(json.dumps(node), ())
@@ -256,7 +256,7 @@ def _is_schema(node: Any) -> bool:
 @given(pairs())
 def test_verdicts_are_those_of_avros_own_checker_and_readable_is_readable(pair: tuple[Any, Any]) -> None:
     reader, writer = pair
-    assume(_is_schema(reader) and _is_schema(writer))
+    assume(is_schema(reader) and is_schema(writer))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         checker: Any = avro.compatibility.ReaderWriterCompatibilityChecker

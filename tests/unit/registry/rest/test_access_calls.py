@@ -10,8 +10,12 @@ from typing import Any
 import pytest
 
 from millbeck.host import real_environment
-from millbeck.registry.access import hashed_password, hashed_token
+from millbeck.registry.access import User, hashed_password, hashed_token
 from millbeck.registry.rest.authentication import Guard, RequestRate, UsersFile
+from millbeck.registry.rest.log_acls import LogAcls
+from millbeck.registry.roles import Role
+from millbeck.security.acls import AccessControlEntry
+from millbeck.security.authorizer import Operation, PatternType, Permission, ResourceType
 from tests.unit.registry.rest.in_memory import Answered, Client
 
 USERS = f"""
@@ -157,6 +161,79 @@ def test_users_are_read_again_when_their_file_changes(
     assert client.lookup(CI, "orders-value").status == 401
     asyncio.run(changed("[users"))
     assert client.lookup({"authorization": "Bearer secret"}, "orders-value").status == 200
+
+
+def acl(
+    name: str,
+    operation: Operation,
+    *,
+    who: str = "User:carol",
+    host: str = "*",
+    prefixed: bool = False,
+    deny: bool = False,
+) -> AccessControlEntry:
+    pattern = PatternType.PREFIXED if prefixed else PatternType.LITERAL
+    permission = Permission.DENY if deny else Permission.ALLOW
+    return AccessControlEntry(
+        resource_type=ResourceType.TOPIC,
+        resource_name=name,
+        pattern_type=pattern,
+        principal=who,
+        host=host,
+        operation=operation,
+        permission_type=permission,
+    )
+
+
+ORDERS_READ = acl("orders", Operation.READ)
+EVERYTHING = acl("*", Operation.ALL)
+
+
+@pytest.mark.parametrize(
+    ("entries", "role", "subject", "allowed"),
+    [
+        ([], Role.READ, "orders-value", False),
+        ([ORDERS_READ], Role.READ, "orders-value", True),
+        ([ORDERS_READ], Role.READ, "orders-key", True),
+        ([ORDERS_READ], Role.READ, "orders-eu-value", False),
+        ([ORDERS_READ], Role.READ, "", False),
+        ([ORDERS_READ], Role.WRITE, "orders-value", False),
+        ([acl("orders", Operation.WRITE)], Role.READ, "orders-value", True),
+        ([acl("orders", Operation.ALTER)], Role.ADMIN, "orders-value", True),
+        ([acl("orders", Operation.DESCRIBE)], Role.READ, "orders-value", False),
+        ([acl("ord", Operation.READ, prefixed=True)], Role.READ, "orders-shop.Order", True),
+        ([acl("ord", Operation.READ, prefixed=True)], Role.READ, ":.lab:orders-value", False),
+        ([EVERYTHING], Role.ADMIN, "", True),
+        ([EVERYTHING], Role.ADMIN, ":.lab:orders-value", True),
+        ([EVERYTHING, acl("orders", Operation.WRITE, deny=True)], Role.READ, "orders-value", True),
+        ([EVERYTHING, acl("orders", Operation.WRITE, deny=True)], Role.ADMIN, "orders-value", False),
+        ([EVERYTHING, acl("orders", Operation.ALL, deny=True)], Role.READ, "orders-value", False),
+        ([EVERYTHING, acl("orders", Operation.ALL, deny=True)], Role.READ, "", False),
+        ([acl("orders", Operation.READ, who="User:bob")], Role.READ, "orders-value", False),
+        ([acl("orders", Operation.READ, who="User:*")], Role.READ, "orders-value", True),
+        ([acl("orders", Operation.READ, host="10.0.0.1")], Role.READ, "orders-value", False),
+        ([EVERYTHING, acl("orders", Operation.READ, host="10.0.0.1", deny=True)], Role.READ, "orders-value", False),
+    ],
+)
+def test_roles_by_the_acls_of_the_log(
+    entries: list[AccessControlEntry], role: Role, subject: str, allowed: bool
+) -> None:
+    acls = LogAcls(real_environment(), {})
+    acls.take(tuple(entries))
+    assert acls.with_acls(User("carol")).may(role, subject) is allowed
+
+
+def test_a_user_of_the_file_has_roles_by_acls_too(tmp_path: Path) -> None:
+    acls = LogAcls(real_environment(), {})
+    client = Guarded(tmp_path / "users.toml", acls=acls)
+    for subject in ("orders-value", "bills-value"):
+        assert client("POST", f"/subjects/{subject}/versions", {"schema": '"int"'}, BOSS).status == 200
+    assert client.lookup(CI, "bills-value").status == 403
+    acls.take((acl("bills", Operation.READ, who="User:ci"),))
+    assert client.lookup(CI, "bills-value").status == 200
+    assert client("GET", "/subjects", headers=CI).json == ["bills-value", "orders-value"]
+    acls.take(())
+    assert client.lookup(CI, "bills-value").status == 403
 
 
 def test_a_client_may_send_so_many_requests() -> None:

@@ -52,10 +52,17 @@ def test_a_schema_is_registered_once_and_found_everywhere(client: Client) -> Non
     assert [each["subject"] for each in client("GET", "/schemas?latestOnly=true").json] == ["orders-value", "other"]
 
 
-def test_answers_by_id_made_before_are_the_same_and_go_with_the_schema(client: Client) -> None:
+def test_a_plain_request_by_id_is_answered_as_one_that_is_routed(client: Client) -> None:
     client.register("a", "string")
-    answers = [client("GET", "/schemas/ids/1").body for _ in range(3)]
-    assert len(set(answers)) == 1
+    spellings = (
+        "/schemas/ids/1",
+        "/schemas/ids/1?x=",
+        "/schemas/ids/1/",
+        "//schemas/ids/1",
+        "/contexts/./schemas/ids/1",
+    )
+    assert len({client("GET", each).body for each in spellings}) == 1
+    assert client("GET", "/schemas/ids/00000000001").status == 200
     for target in ("/subjects/a", "/subjects/a?permanent=true"):
         client("DELETE", target)
     assert client("GET", "/schemas/ids/1").status == 404
@@ -336,6 +343,93 @@ def test_metadata_is_found_by_its_properties(client: Client) -> None:
     client.register("a", "int", metadata={"properties": {"major": "1"}})
     assert client("GET", "/subjects/a/metadata?key=major&value=1").json["version"] == 1
     assert client("GET", "/subjects/a/metadata?key=major&value=2").json["error_code"] == 40403
+
+
+TAGGED = {
+    "type": "record",
+    "name": "Order",
+    "namespace": "shop",
+    "confluent:tags": ["CORE"],
+    "fields": [
+        {"name": "id", "type": "string", "confluent:tags": ["PII", "KEY"]},
+        {
+            "name": "by",
+            "type": {
+                "type": "record",
+                "name": "By",
+                "fields": [{"name": "n", "type": "int", "confluent:tags": ["PII"]}],
+            },
+        },
+    ],
+}
+
+
+def parts_of(answer: Any) -> dict[str, list[str]]:
+    return {each["schemaEntity"]["entityPath"]: each["tags"] for each in answer.json["schemaTags"]}
+
+
+def test_tags_are_found_in_text_and_metadata(client: Client) -> None:
+    client.register("a", TAGGED, metadata={"tags": {"shop.Order.id": ["SECRET", "PII"], "**.email": ["PII"]}})
+    everything = client("GET", "/schemas/ids/1?findTags=*")
+    assert parts_of(everything) == {
+        "shop.Order.id": ["SECRET", "PII", "KEY"],
+        "**.email": ["PII"],
+        "shop.Order": ["CORE"],
+        "shop.By.n": ["PII"],
+    }
+    kinds = {each["schemaEntity"]["entityType"] for each in everything.json["schemaTags"]}
+    assert kinds == {"sr_record", "sr_field"}
+    assert parts_of(client("GET", "/subjects/a/versions/1?findTags=KEY,CORE")).keys() == {"shop.Order.id", "shop.Order"}
+    assert "schemaTags" not in client("GET", "/schemas/ids/1").json
+    document = {"title": "T", "type": "object", "properties": {"p": {"type": "string", "confluent:tags": ["PII"]}}}
+    client("POST", "/subjects/j/versions", {"schema": json.dumps(document), "schemaType": "JSON"})
+    assert parts_of(client("GET", "/schemas/ids/2?findTags=PII")) == {"T.p": ["PII"]}
+
+
+def test_changing_tags_makes_a_version(client: Client) -> None:
+    client.register("a", TAGGED, metadata={"tags": {"shop.Order.id": ["OLD", "PII"]}, "properties": {"team": "x"}})
+    entity = {"entityPath": "shop.Order.id", "entityType": "sr_field"}
+    rule = {"name": "r", "kind": "TRANSFORM", "type": "ENCRYPT", "mode": "WRITEREAD", "tags": ["PII"]}
+    body = {
+        "newVersion": 2,
+        "tagsToAdd": [{"schemaEntity": entity, "tags": ["NEW"]}],
+        "tagsToRemove": [{"schemaEntity": entity, "tags": ["OLD"]}],
+        "rulesToMerge": {"domainRules": [rule]},
+    }
+    answer = client("POST", "/subjects/a/versions/latest/tags", body)
+    assert (answer.status, answer.json["version"], answer.json["id"]) == (200, 2, 2)
+    latest = client("GET", "/subjects/a/versions/latest").json
+    assert latest["metadata"] == {"tags": {"shop.Order.id": ["PII", "NEW"]}, "properties": {"team": "x"}}
+    assert latest["ruleSet"] == {"domainRules": [rule]}
+    removal = {"tagsToRemove": [{"schemaEntity": entity, "tags": ["PII", "NEW"]}], "rulesToRemove": ["r"]}
+    assert client("POST", "/subjects/a/versions/2/tags", removal).json["metadata"]["tags"] == {}
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({"newVersion": 7, "tagsToAdd": [{"schemaEntity": {"entityPath": "a"}, "tags": ["X"]}]}, 42202),
+        ({"tagsToAdd": {}}, 422),
+        ({"tagsToAdd": [{"tags": ["X"]}]}, 422),
+        ({"tagsToAdd": [{"schemaEntity": {"entityPath": "a"}, "tags": "X"}]}, 422),
+        ({"metadata": []}, 422),
+        ({"metadata": {"tags": []}}, 200),
+        ({"rulesToMerge": {"domainRules": [{}]}}, 42210),
+        ({"rulesToRemove": "r"}, 422),
+    ],
+)
+def test_changes_of_tags_are_checked(client: Client, body: Any, code: int) -> None:
+    client.register("a", TAGGED)
+    answer = client("POST", "/subjects/a/versions/1/tags", body)
+    assert answer.json.get("error_code", 200) == code
+
+
+def test_subjects_by_their_aliases_are_listed_when_asked(client: Client) -> None:
+    client.register("orders", "int")
+    client("PUT", "/config/sales-value", {"alias": "orders"})
+    assert client("GET", "/schemas?subjectPrefix=sales").json == []
+    listed = client("GET", "/schemas?subjectPrefix=sales&aliases=true").json
+    assert [each["subject"] for each in listed] == ["orders"]
 
 
 def test_a_write_is_forwarded_to_the_leader(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

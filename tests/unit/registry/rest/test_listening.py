@@ -53,7 +53,7 @@ async def asked(folder: Path, target: str, name: str) -> Forwarded:
     users = str(folder / "users.toml")
     parsed = parse(settings(folder, ssl_client_authentication="REQUIRED", millbeck_users_file=users))
     app = RegistryApp()
-    app.guard = guard_of(environment, parsed.config)
+    app.guard = guard_of(environment, parsed.config, parsed.client)
     server = http_server(environment, app, parsed.config, parsed.tls, None)
     serving = asyncio.create_task(server.serve())
     try:
