@@ -79,7 +79,7 @@ def _elected_before_the_replay(patch: pytest.MonkeyPatch) -> None:
 
 def _tombstone_under_one_form(patch: pytest.MonkeyPatch) -> None:
     def tombstones(self: RegistryState, key: LogKey) -> list[LogRecord]:
-        return [LogRecord(encode_key(key), None)] if key in self.forms else []
+        return [LogRecord(encode_key(key), None)] if self.forms_of(key) else []
 
     patch.setattr(RegistryState, "tombstones", tombstones)
 
@@ -94,7 +94,11 @@ def _reads_uncommitted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Reader, "__init__", init)
 
 
-SOON = (_answers_before_the_commit, _next_id_from_memory, _tombstone_under_one_form)
+def _aborted_writes_stay(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(writer, "undo", lambda state, keys: [])
+
+
+SOON = (_answers_before_the_commit, _next_id_from_memory, _tombstone_under_one_form, _aborted_writes_stay)
 LATER = (_no_fence, _elected_before_the_replay, _reads_uncommitted)
 """They show in few runs, so it takes many to see them."""
 MUTANTS = (*SOON, *(pytest.param(mutate, marks=pytest.mark.long) for mutate in LATER))

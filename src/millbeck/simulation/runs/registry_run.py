@@ -2,7 +2,8 @@
 
 Each client registers and deletes schemas under its own subjects, while instances and brokers are killed, paused for
 longer than the session, and cut off. A request whose outcome is unknown is repeated until it is answered, so each
-client knows the contents of its subjects. The log begins with records of an older release, whose keys have a different
+client knows the contents of its subjects; now and then a client gives up instead, which leaves an aborted write that
+nothing overwrites. The log begins with records of an older release, whose keys have a different
 byte form.
 
 The run checks:
@@ -63,8 +64,14 @@ KEPT: Final = "Y2 answered is kept"
 READ_OWN: Final = "Y3 read your writes"
 EQUAL: Final = "Y4 instances are equal"
 SAME_LOG: Final = "Y5 all readers of the log agree"
+GIVE_UP: Final = 0.3
+"""How often a client gives up a request whose outcome is unknown."""
 LIVENESS: Final = "liveness"
 VACUOUS: Final = "vacuous"
+
+
+class GivenUp(Exception):
+    """The client does not repeat a request whose outcome is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +129,8 @@ class RegistryRun:
         self._bootstrap = ""
         self._held: dict[str, str] = {}
         """The final text of each subject; no entry if it is deleted."""
+        self._unknown: dict[str, str] = {}
+        """The text that was sent for a subject by a client that gave up."""
 
     def run(self) -> list[Anomaly]:
         """Run everything and return the anomalies."""
@@ -228,6 +237,8 @@ class RegistryRun:
         for number in range(self.plan.request_count):
             await asyncio.sleep(dice.uniform(0.0, 2 * self.plan.over_s / self.plan.request_count))
             subject = dice.choice(subjects)
+            if subject in self._unknown:
+                continue
             if subject in self._held and dice.random() < 0.6:
                 await self._delete(dice, subject)
             elif subject not in self._held:
@@ -241,7 +252,11 @@ class RegistryRun:
         def decide(state: RegistryState) -> Decision[Version]:
             return register(request, state, Checked(()), default="NONE")
 
-        version, offset = await self._write(dice, decide)
+        try:
+            version, offset = await self._write(dice, decide, may_give_up=True)
+        except GivenUp:
+            self._unknown[subject] = text
+            return
         self._held[subject] = text
         if self._texts.setdefault(version.schema_id, text) != text:
             self.found(ONE_TEXT, f"{version.schema_id} is {self._texts[version.schema_id]!r}, and given to {text!r}")
@@ -267,8 +282,10 @@ class RegistryRun:
                 self.found(KEPT, f"the soft delete of {subject} was answered but is lost: {error}")
         del self._held[subject]
 
-    async def _write(self, dice: Any, decide: Callable[[RegistryState], Decision[Any]]) -> Any:
-        """Repeat a request until it is answered; follows the leader as forwarding does."""
+    async def _write(
+        self, dice: Any, decide: Callable[[RegistryState], Decision[Any]], *, may_give_up: bool = False
+    ) -> Any:
+        """Repeat a request until it is answered; follows the leader as forwarding does. Raises `GivenUp`."""
         name = dice.choice(INSTANCES)
         while True:
             try:
@@ -276,6 +293,8 @@ class RegistryRun:
             except NotLeader as error:
                 name = error.leader.host
             except (StoreTimeout, StoreFailed, UnknownLeader, TimeoutError, ApiError):
+                if may_give_up and dice.random() < GIVE_UP:
+                    raise GivenUp from None
                 name = dice.choice(INSTANCES)
             else:
                 self.answered_count += 1
@@ -299,11 +318,19 @@ class RegistryRun:
         name = self._dice.choice(leading) if leading and self._dice.random() < 0.7 else self._dice.choice(INSTANCES)
         await self._until_it_writes(name)
         machine, network = self.cluster.world.node(name), self.cluster.world.network
-        match self._dice.randrange(3):
-            case 0:
+        match self._dice.randrange(4):
+            case 0 if leading:
+                # The others fall behind, and one of them is elected while it reads on.
+                others = [each for each in INSTANCES if each != name]
+                network.partition(others, [each.name for each in self.cluster.members])
+                await asyncio.sleep(self._dice.uniform(0.5, 1.0) * SESSION_MS / 1000)
+                machine.crash()
+                network.heal()
+                await asyncio.sleep(self._dice.uniform(0.1, 5.0))
+            case 0 | 1:
                 machine.crash()
                 await asyncio.sleep(self._dice.uniform(0.1, 5.0))
-            case 1:
+            case 2:
                 machine.pause(self._dice.uniform(0.5, 2.5) * SESSION_MS / 1000)
             case _:
                 network.partition([name], [each.name for each in self.cluster.members])
@@ -352,6 +379,9 @@ class RegistryRun:
             self.found(EQUAL, f"{images}")
         state = self._instances[INSTANCES[0]].state
         held = {subject: each[-1].schema.text for subject in state.subjects if (each := state.versions(subject))}
+        for subject, text in self._unknown.items():
+            if held.pop(subject, text) != text:
+                self.found(KEPT, f"{subject} has another text than the one that its client sent, {text!r}")
         if held != self._held:
             self.found(KEPT, f"{sorted(held.items())} instead of {sorted(self._held.items())}")
         await self._check_log(environment, state)
