@@ -15,8 +15,8 @@ CHURN ?=
 CLIENTS ?=
 PARSERS ?=
 
-BENCHES := core full budgets rebalance scale turns cold-reads churn cluster compaction spark tls security clients
-PROOFS := sim mutants guarantees golden interop franz-go fuzz parsers upgrade nemesis pipeline-nemesis topologies docs
+BENCHES := core full budgets rebalance scale turns cold-reads churn cluster compaction spark tls security clients registry
+PROOFS := sim mutants guarantees golden interop franz-go fuzz parsers upgrade nemesis pipeline-nemesis registry-nemesis registry topologies docs
 
 .DEFAULT_GOAL := help
 .PHONY: help $(READY) $(LEAN) run test build java check types ci docs shape clean bench prove prove-docs $(filter-out docs,$(PROOFS))
@@ -155,6 +155,18 @@ nemesis: $(READY) build
 pipeline-nemesis: $(READY) build java
 	$(BIN)/python -m nemesis.pipeline $(NEMESIS)
 
+# Twenty clients that register schemas for five minutes while the registry's leader and brokers are killed.
+# NEMESIS='--seconds 60 --seed 17'
+registry-nemesis: $(READY) build
+	$(BIN)/python -m nemesis.registry $(NEMESIS)
+
+# The registry: 20,000 generated requests, hostile schemas, clients of other languages, and Avro's checker in Java.
+registry: $(READY) java
+	$(BIN)/python -m pytest -q -n 0 -s tests/fuzz/long/test_registry_calls.py
+	$(BIN)/python -m tests.interop tests/interop/test_registry_clients.py tests/interop/test_second_voices.py \
+		tests/interop/test_schema_validation.py
+	$(BIN)/python -m pytest -q tests/sim/test_registry_run.py --seeds=$(SEEDS)
+
 bench-core: $(READY) build
 	$(BIN)/python -m bench
 
@@ -200,6 +212,10 @@ bench-security: $(READY) build
 # The Python clients beside aiokafka and confluent-kafka; CLIENTS='--rounds 1 --records 200000'
 bench-clients: $(READY) build
 	$(BIN)/python -m bench.clients $(CLIENTS)
+
+# The schema registry with 10,000 subjects.
+bench-registry: $(READY) build
+	$(BIN)/python -m bench.registry
 
 bench-spark: $(READY) build java
 	$(BIN)/python -m bench.spark

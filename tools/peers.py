@@ -366,6 +366,58 @@ def _build_registry_go() -> None:
     _place(_registry_go_path().parent, fill)
 
 
+def _registry_confluent_go_source() -> Path:
+    return INTEROP / "registries" / "confluent" / "main.go"
+
+
+def _registry_confluent_go_path() -> Path:
+    digest = _source_digest(_registry_confluent_go_source())
+    return cache_directory() / f"registry-confluent-go-{pins()['registry-confluent-go']['client']}-{digest}" / "clients"
+
+
+def _build_registry_confluent_go() -> None:
+    pin = pins()["registry-confluent-go"]
+    package = "github.com/confluentinc/confluent-kafka-go/v2"
+
+    def fill(scratch: Path) -> None:
+        shutil.copy(_registry_confluent_go_source(), scratch / "main.go")
+        (scratch / "go.mod").write_text(f"module clients\n\ngo {pin['go_min']}\n\nrequire {package} {pin['client']}\n")
+        _run("go", "mod", "tidy", directory=scratch, what=f"Confluent's client for Go {pin['client']}")
+        _run("go", "build", "-o", "clients", ".", directory=scratch, what="the program of Confluent's client for Go")
+
+    _place(_registry_confluent_go_path().parent, fill)
+
+
+def _registry_rust_source() -> Path:
+    return INTEROP / "registries" / "client.rs"
+
+
+def _registry_rust_path() -> Path:
+    digest = _source_digest(_registry_rust_source())
+    return cache_directory() / f"registry-rust-{pins()['registry-rust']['converter']}-{digest}" / "clients"
+
+
+def _build_registry_rust() -> None:
+    pin = pins()["registry-rust"]
+    features = '"avro", "json", "proto_raw", "blocking", "futures"'
+    lines = [
+        '[package]\nname = "clients"\nversion = "0.1.0"\nedition = "2021"\n',
+        f'[dependencies]\napache-avro = "{pin["avro"]}"\nserde_json = "1"',
+        f'schema_registry_converter = {{ version = "={pin["converter"]}", default-features = false, '
+        f"features = [{features}] }}\n",
+    ]
+
+    def fill(scratch: Path) -> None:
+        (scratch / "src").mkdir()
+        shutil.copy(_registry_rust_source(), scratch / "src" / "main.rs")
+        (scratch / "Cargo.toml").write_text("\n".join(lines))
+        _run("cargo", "build", "-q", directory=scratch, what=f"schema_registry_converter {pin['converter']}")
+        shutil.copy(scratch / "target" / "debug" / "clients", scratch / "clients")
+        shutil.rmtree(scratch / "target")
+
+    _place(_registry_rust_path().parent, fill)
+
+
 def _kcat_path() -> Path:
     found = shutil.which("kcat")
     return Path(found) if found else Path("/usr/bin/kcat")
@@ -403,6 +455,20 @@ def _build_faststream() -> None:
         _run(sys.executable, *pip, wanted, directory=scratch, what="FastStream")
 
     _place(_faststream_path(), fill)
+
+
+def _schemathesis_path() -> Path:
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return cache_directory() / f"schemathesis-{python}-{_version('schemathesis')}"
+
+
+def _build_schemathesis() -> None:
+    def fill(scratch: Path) -> None:
+        pip = ["-m", "pip", "install", "-q", "--target", str(scratch)]
+        wanted = f"schemathesis=={_version('schemathesis')}"
+        _run(sys.executable, *pip, wanted, directory=scratch, what="schemathesis")
+
+    _place(_schemathesis_path(), fill)
 
 
 def _aiokafka_source_path() -> Path:
@@ -456,7 +522,10 @@ PEERS: dict[str, tuple[Callable[[], Path], Callable[[], None]]] = {
     "faststream": (_faststream_path, _build_faststream),
     "aiokafka-source": (_aiokafka_source_path, _build_aiokafka_source),
     "registry-go": (_registry_go_path, _build_registry_go),
+    "registry-confluent-go": (_registry_confluent_go_path, _build_registry_confluent_go),
     "registry-js": (_registry_js_path, _build_registry_js),
+    "registry-rust": (_registry_rust_path, _build_registry_rust),
+    "schemathesis": (_schemathesis_path, _build_schemathesis),
     "spark-connector": (_spark_connector_path, _build_spark_connector),
 }
 

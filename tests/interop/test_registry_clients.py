@@ -86,3 +86,32 @@ def test_the_registry_client_of_franz_go(url: str) -> None:
     assert (seen["level"], seen["globalLevel"], seen["mode"]) == ("FULL_TRANSITIVE", "BACKWARD", "READWRITE")
     assert seen["subjects"] == ["go-avro-value", "go-json-value", "go-proto-value"]
     assert (seen["deleted"], seen["gone"]) == ([1, 2], [1, 2])
+
+
+def test_confluents_client_for_go(url: str) -> None:
+    seen, settings = seen_by("registry-confluent-go", url), {"schema.registry.url": url}
+    assert (seen["same"], seen["byGUID"], seen["withMetadata"]) == (True, True, 1)
+    assert (seen["compatible"], seen["incompatible"]) == (True, False)
+    assert (seen["refused"], seen["missing"]) == (409, 40401)
+    assert seen["usages"] == [{"subject": "cgo-avro-value", "version": 1}]
+    assert (seen["level"], seen["levelRead"], seen["config"]) == ("FULL_TRANSITIVE", "FULL_TRANSITIVE", True)
+    assert seen["avro"] == seen["json"] == VALUE
+    assert AvroSerde(settings).deserialize("cgo-avro", bytes.fromhex(seen["avroRecord"]), []) == VALUE
+    assert JsonSchemaSerde(settings).deserialize("cgo-json", bytes.fromhex(seen["jsonRecord"]), []) == VALUE
+    assert seen["jsonRefused"] is True
+    assert seen["proto"] == "abcdef"
+    assert ProtobufSerde(settings).deserialize("cgo-proto", bytes.fromhex(seen["protoRecord"]), []).value == "abcdef"
+    assert "." in seen["contexts"]
+    assert (seen["versions"], seen["deleted"], seen["gone"]) == ([1], [1], [1])
+
+
+def test_the_registry_client_of_rust(url: str) -> None:
+    seen, settings = seen_by("registry-rust", url), {"schema.registry.url": url}
+    assert (seen["same"], seen["text"], seen["compatible"], seen["incompatible"]) == (True, True, True, False)
+    assert "TYPE_MISMATCH" in seen["refused"]
+    assert "40401" in seen["missing"]
+    assert AvroSerde(settings).deserialize("rs-avro", bytes.fromhex(seen["avroRecord"]), []) == VALUE
+    assert JsonSchemaSerde(settings).deserialize("rs-json", bytes.fromhex(seen["jsonRecord"]), []) == VALUE
+    assert (seen["json"], seen["jsonRefused"], seen["references"], seen["versions"]) == (VALUE, True, 1, [1])
+    message = ProtobufSerde(settings).deserialize("rs-proto", bytes.fromhex(seen["protoRecord"]), [])
+    assert (message.DESCRIPTOR.full_name, message.id, seen["protoName"]) == ("shop.Order", "a", "shop.Order")
