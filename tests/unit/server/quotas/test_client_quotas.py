@@ -263,8 +263,8 @@ def test_nodes_are_not_throttled_by_the_quotas_of_their_user() -> None:
             partition_index=0, replica_epoch=1, replica_id=2, last_offset_epoch=0, last_offset=0, pre_vote=False
         )
         vote = VoteRequest(cluster_id=cluster_id, topics=[VoteTopic("__cluster_metadata", [partition])])
-        for _ in range(3):
-            assert (await controller.ask(vote, 1)).error_code == 0
+        for version in (0, 1, 1):
+            assert (await controller.ask(vote, version)).error_code == 0
         replica = await harness.connect(environment)
         for _ in range(3):
             answer = await replica.ask(as_follower(fetch((0, 0), topic_id=topic_id)), 17)

@@ -12,6 +12,7 @@ Versions
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from millbeck.kernel.errors import ApiError, ClusterAuthorizationFailed
@@ -19,8 +20,11 @@ from millbeck.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from millbeck.server.network.call import Call
 from millbeck.server.network.route import ErrorReply, Need, Route, handles
 from millbeck.wire.api_keys import APIS
+from millbeck.wire.schema import schema_of
 
 FETCH: Final = 1
+ENDPOINTS_FROM: Final[Mapping[int | None, int]] = {FETCH: 16, 52: 1, 53: 1, 54: 1, 59: 1}
+"""The first version of each response that names the leader's endpoints."""
 
 
 def error_reply(api_key: int) -> ErrorReply:
@@ -44,7 +48,10 @@ async def ask_quorum(call: Call, request: Any, operation: Operation) -> Any:
     if not call.may(operation, ResourceType.CLUSTER, CLUSTER_NAME):
         raise ClusterAuthorizationFailed
     ask = raft_messages.ask_of(request, call.broker.cluster_id)
-    return raft_messages.to_wire_response(request, await call.broker.quorum.ask(ask))
+    answer = raft_messages.to_wire_response(request, await call.broker.quorum.ask(ask))
+    if call.version < ENDPOINTS_FROM.get(schema_of(type(answer)).api_key, 0):
+        answer.node_endpoints = []
+    return answer
 
 
 @handles(52, needs=[Need(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)], error_reply=error_reply(52))
