@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Protocol, TypeVar, TypeVarTuple
+from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.event_batch import EventBatch
@@ -27,7 +27,21 @@ from millbeck.server.loop.tasks import run_off_loop
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
+REPORTED_EVERY_S: Final = 10.0
+RaisingLine = tuple[type[Exception], str, int]
+
 log = logging.getLogger(__name__)
+
+
+def _raising_line(error: Exception) -> RaisingLine:
+    """The kind of exception, and the function and line that raised it."""
+    place = error.__traceback__
+    if place is None:
+        return type(error), "", 0
+    while place.tb_next is not None:
+        place = place.tb_next
+    code = place.tb_frame.f_code
+    return type(error), f"{code.co_filename} {code.co_name}", place.tb_lineno
 
 
 class ChangeOrigin(Protocol):
@@ -68,6 +82,8 @@ class NodeContext:
         self.default_texts = config.option_set.default_texts()
         self.topics = LocalTopics()
         self.unexpected_errors = 0
+        self._reported: dict[RaisingLine, tuple[float, int]] = {}
+        """When exceptions of each line of code were logged last, and how many have not been since."""
         self.seam_failures: Counter[str] = Counter()
         """Exceptions of plugins, by the setting that configures them."""
         self.audit: AuditTrail | None = None
@@ -84,9 +100,19 @@ class NodeContext:
         return await run_off_loop(self.environment.threads, job, *arguments)
 
     def report(self, error: Exception, where: str = "unexpected error") -> None:
-        """Log and count an unexpected exception; it is not returned to any client."""
+        """Count an unexpected exception, and log it with its traceback; it is not returned to any client.
+
+        Those that one line raises are logged once in a while: a client that has found one must not fill the disk.
+        """
         self._count_unexpected()
-        log.error("%s", where, exc_info=error)
+        raised_by, now = _raising_line(error), self.environment.clock.monotonic()
+        logged_at, unlogged = self._reported.get(raised_by, (-REPORTED_EVERY_S, 0))
+        if now - logged_at < REPORTED_EVERY_S:
+            self._reported[raised_by] = (logged_at, unlogged + 1)
+            return
+        others = f" ({unlogged} others like it since the last message)" if unlogged else ""
+        log.error("%s%s", where, others, exc_info=error)
+        self._reported[raised_by] = (now, 0)
 
     def seam_failed(self, setting: str, error: Exception) -> None:
         """Count an exception of a plugin configured by ``setting``; only the first one is logged with its traceback,

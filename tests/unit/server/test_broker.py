@@ -84,3 +84,26 @@ def test_what_is_reported_is_counted(caplog: pytest.LogCaptureFixture) -> None:
 
     run_scenario(scenario)
     assert "somewhere" in caplog.text
+
+
+def test_what_one_line_raises_again_and_again_is_logged_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        broker = broker_of(harness)
+
+        def fail(number: int) -> None:
+            try:
+                _ = 1 / 0 if number else dict[str, int]()["missing"]
+            except (ZeroDivisionError, KeyError) as error:
+                broker.report(error, f"request {number}")
+
+        for number in (1, 2, 3, 0, 4):
+            fail(number)
+        await asyncio.sleep(11)
+        for number in (5, 6):
+            fail(number)
+        assert broker.unexpected_errors == 7
+        broker.unexpected_errors = 0
+
+    run_scenario(scenario)
+    told = [record.getMessage() for record in caplog.records if "request" in record.getMessage()]
+    assert told == ["request 1", "request 0", "request 5 (3 others like it since the last message)"]
