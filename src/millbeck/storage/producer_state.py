@@ -29,6 +29,8 @@ from millbeck.storage.txn_index import AbortedTransaction
 
 NO_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
+PRODUCERS_MAX: Final = 20_000
+"""The maximum number of producers that a log remembers, some 8 MiB."""
 NO_OFFSET: Final = -1
 REMEMBERED_BATCHES: Final = 5
 PRODUCER_EPOCH_MAX: Final = 2**15 - 1
@@ -206,6 +208,8 @@ class ProducerStateManager:
         """Apply the staged state after its batches were written. Returns the new entries of the transaction index."""
         self.producers.update(self._pending)
         self._pending.clear()
+        if len(self.producers) > PRODUCERS_MAX:
+            self._forget_the_longest_idle()
         if self._begun:
             for first_offset, producer_id in self._begun:
                 self.open_transactions[first_offset] = producer_id
@@ -253,6 +257,17 @@ class ProducerStateManager:
         ]
         for producer_id in expired:
             del self.producers[producer_id]
+
+    def _forget_the_longest_idle(self) -> None:
+        """Forget a quarter of the producers, those that wrote longest ago and have no open transaction.
+
+        Nothing checks that clients use ids which they were given: each new one costs memory until it expires. By
+        offset, since clients choose the timestamps. A producer that is forgotten may go on, as after its expiration.
+        """
+        idle = [entry for entry in self.producers.values() if entry.transaction_first_offset == NO_OFFSET]
+        idle.sort(key=lambda entry: entry.last_offset)
+        for entry in idle[: PRODUCERS_MAX // 4]:
+            del self.producers[entry.producer_id]
 
     def load(self, entries: list[ProducerStateEntry]) -> None:
         """Replace the state by a snapshot's entries."""

@@ -13,7 +13,9 @@ from millbeck.kernel.errors import (
     TransactionCoordinatorFenced,
 )
 from millbeck.records.control import EndTransaction
+from millbeck.storage import producer_state
 from millbeck.storage.producer_state import AppendOrigin, BatchTrace, CompletedTransaction, ProducerStateManager
+from tests.unit.server.harness.method_patches import needs_sources
 
 SEQUENCE_MAX = 2**31 - 1
 
@@ -86,6 +88,21 @@ def test_sequences_wrap_to_zero() -> None:
 
 def test_an_unknown_producer_may_begin_anywhere() -> None:
     assert Producer().send(1234) is None
+
+
+@needs_sources
+def test_the_number_of_producers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client may make up ids, and timestamps that never expire."""
+    monkeypatch.setattr(producer_state, "PRODUCERS_MAX", 8)
+    producer = Producer()
+    producer.send(0, producer_id=1, transactional=True)
+    for producer_id in range(2, 9):
+        producer.send(0, producer_id=producer_id)
+    producer.send(1, producer_id=2)
+    assert len(producer.state.producers) == 8
+    producer.send(0, producer_id=9)
+    assert list(producer.state.producers) == [1, 2, 5, 6, 7, 8, 9], "3 and 4 wrote longest ago, 1 has a transaction"
+    assert producer.send(5, producer_id=3) is None, "who was forgotten may go on"
 
 
 def test_a_duplicate_of_the_last_five_gets_the_old_answer() -> None:
