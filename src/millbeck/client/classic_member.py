@@ -94,6 +94,7 @@ class ClassicMember(Generic[R]):
         self._protocol_type = protocol_type
         self._on_change = on_change
         self._loop = asyncio.get_running_loop()
+        cluster.watch_loop(self.group_id, config.heartbeat_interval_ms / 1000)
         self._joining: asyncio.Task[R] | None = None
         self._beating: asyncio.Task[None] | None = None
         self._reason = ""

@@ -112,6 +112,7 @@ class Cluster:
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._refreshing: asyncio.Task[None] | None = None
         self._refresh_wanted = asyncio.Event()
+        self._stop_watching: Callable[[], None] | None = None
         self._may_rebootstrap = config.metadata_recovery_strategy == "rebootstrap"
         self._informed_s = self._loop.time()
         """The time at which metadata last arrived."""
@@ -139,6 +140,28 @@ class Cluster:
         task.add_done_callback(self._ended)
         return task
 
+    def watch_loop(self, group_id: str, limit_s: float) -> None:
+        """Warn when a callback holds the event loop for so long that a member of this group cannot send heartbeats."""
+        watch = self.environment.watch_loop
+        if watch is None or self._stop_watching is not None:
+            return
+
+        def on_held(held_s: float, holder: str | None) -> None:
+            if holder is None:
+                log.warning(
+                    "this process did not run for %.1f s, and could send no heartbeats to group %s", held_s, group_id
+                )
+                return
+            log.warning(
+                "the event loop was held for %.1f s by %s: no heartbeats were sent to group %s meanwhile; do such work "
+                "with asyncio.to_thread, or use millbeck.client.sync",
+                held_s,
+                holder,
+                group_id,
+            )
+
+        self._stop_watching = watch(limit_s, on_held)
+
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.pop(task, None)
         if task.cancelled():
@@ -154,6 +177,8 @@ class Cluster:
             if self._telemetry is not None:
                 await self._telemetry.terminate()
         self._is_closed = True
+        if self._stop_watching is not None:
+            self._stop_watching()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

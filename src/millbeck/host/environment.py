@@ -10,6 +10,7 @@ from typing import Final
 from millbeck.host.files import HostFiles
 from millbeck.host.kerberos import HostKerberos
 from millbeck.host.linux import IS_LINUX
+from millbeck.host.loop_watch import watch_loop
 from millbeck.host.network import HostNetwork
 from millbeck.host.threads import HostThreads
 from millbeck.host.workers import HostWorkers
@@ -70,4 +71,5 @@ def real_environment(*, portable: bool = False, thread_count: int = 8) -> Enviro
         threads=threads,
         workers=HostWorkers(files, in_processes=not portable),
         kerberos=HostKerberos(),
+        watch_loop=watch_loop,
     )

@@ -370,3 +370,6 @@ class Environment:
     workers: Workers
     kerberos: Kerberos | None = None
     """None where there is no Kerberos, as in the simulator."""
+    watch_loop: Callable[[float, Callable[[float, str | None], None]], Callable[[], None]] | None = None
+    """``stop = watch_loop(limit_s, on_held)``: call ``on_held`` with the seconds, and the callback if it is known, when
+    a callback has held the running event loop for longer; None where no time passes meanwhile, as in the simulator."""

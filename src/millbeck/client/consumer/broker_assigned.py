@@ -80,6 +80,7 @@ class ConsumerMembership:
         self._pattern = pattern
         self._on_change = on_change
         self._loop = asyncio.get_running_loop()
+        cluster.watch_loop(self.group_id, config.heartbeat_interval_ms / 1000)
         self._beating: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._topics: list[str] = []

@@ -17,6 +17,8 @@ from millbeck.wire.messages.share_groups import ShareGroupHeartbeatRequest, Shar
 log = logging.getLogger(__name__)
 
 JOIN_EPOCH: Final = 0
+HELD_SECONDS_MAX: Final = 3.0
+"""A program that holds the event loop for longer is told so."""
 LEAVE_EPOCH: Final = -1
 
 
@@ -34,6 +36,7 @@ class ShareMembership:
         self._sent_topics: list[str] | None = None
         self._wake = asyncio.Event()
         self._beating: asyncio.Task[None] | None = None
+        cluster.watch_loop(group_id, HELD_SECONDS_MAX)
 
     def subscribe(self, topics: Sequence[str]) -> None:
         self._topics = sorted(topics)
