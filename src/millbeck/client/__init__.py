@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from millbeck.client.admin import Admin as Admin
+    from millbeck.client.committed_offset import CommittedOffset as CommittedOffset
     from millbeck.client.consumer import Consumer as Consumer
-    from millbeck.client.consumer.commits import CommittedOffset as CommittedOffset
     from millbeck.client.consumer.listener import RebalanceListener as RebalanceListener
     from millbeck.client.group_member import GroupMember as GroupMember
     from millbeck.client.producer import Producer as Producer
@@ -40,7 +40,7 @@ _HOMES = {
     "Admin": "millbeck.client.admin",
     "AcknowledgeType": "millbeck.client.share",
     "AcquiredRecord": "millbeck.client.share",
-    "CommittedOffset": "millbeck.client.consumer.commits",
+    "CommittedOffset": "millbeck.client.committed_offset",
     "Consumer": "millbeck.client.consumer",
     "Deserializer": "millbeck.client.serialization",
     "GroupMember": "millbeck.client.group_member",

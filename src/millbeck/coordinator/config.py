@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from millbeck.coordinator.group.assignors import ASSIGNORS, Assignor
 from millbeck.coordinator.protocol_config import ConsumerProtocolOptions, ShareProtocolOptions, StreamsProtocolOptions
 from millbeck.kernel.options import (
     INT,
@@ -207,3 +209,5 @@ class GroupShardOptions:
     offsets: OffsetOptions
     consumer: ConsumerProtocolOptions
     streams: StreamsProtocolOptions = field(default_factory=StreamsProtocolOptions.of)
+    assignors: Mapping[str, Assignor] = field(default_factory=lambda: ASSIGNORS)
+    """The assignors of consumer groups by name, those of the deployment included."""

@@ -38,10 +38,10 @@ def _named(entries: tuple[str, ...], known: Mapping[str, str]) -> tuple[str, ...
 def _some_of(known: Mapping[str, str]) -> Validator[tuple[str, ...]]:
     def accepts(entries: tuple[str, ...]) -> bool:
         names = _named(entries, known)
-        return len(names) > 0 and len(set(names)) == len(names) and all(name in known for name in names)
+        return len(names) > 0 and len(set(names)) == len(names) and all(names)
 
     names = ", ".join(known)
-    return Validator(accepts, f"at least one of {names} or their Kafka class names, without duplicates")
+    return Validator(accepts, f"at least one of {names}, their Kafka class names, or entry points, without duplicates")
 
 
 class ConsumerProtocolOptions(Section):
@@ -97,7 +97,8 @@ class ConsumerProtocolOptions(Section):
         LIST,
         ("uniform", "range"),
         valid=_some_of(CONSUMER_ASSIGNORS),
-        doc="Assignors that consumer groups may use; the first one is the default.",
+        doc="Assignors that consumer groups may use; the first one is the default. Besides uniform and range, entry "
+        "points in the group millbeck.consumer_assignor.",
     )
     migration_policy = option(
         "group.consumer.migration.policy",
@@ -199,7 +200,7 @@ class ShareProtocolOptions(Section):
         LIST,
         ("simple",),
         valid=_some_of(SHARE_ASSIGNORS),
-        doc="Assignor used by share groups.",
+        doc="Assignor used by share groups: simple, or an entry point in the group millbeck.share_assignor.",
     )
     assignment_interval_ms = option(
         "group.share.assignment.interval.ms",

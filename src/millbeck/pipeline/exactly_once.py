@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from millbeck.client.blocking import Blocking
-from millbeck.client.consumer.commits import CommittedOffset
+from millbeck.client.committed_offset import CommittedOffset
 from millbeck.client.errors import Disconnected, NoBrokerReachable, RequestTimeout, UnsupportedByBroker
 from millbeck.client.producer.shared_transaction import SharedTransaction, TransactionHandle
 from millbeck.kernel.errors import ApiError, InvalidConfig

@@ -18,7 +18,7 @@ from millbeck.metadata.image import Endpoint, MetadataImage, ResourceType
 from millbeck.server.broker import Broker
 from millbeck.server.broker_lifecycle import BrokerLifecycleManager
 from millbeck.server.cleaner.service import Cleaner
-from millbeck.server.coordinators.group_coordinator import GroupDriver
+from millbeck.server.coordinators.group_coordinator import GroupDriver, share_assignor
 from millbeck.server.coordinators.internal_topics import internal_topics
 from millbeck.server.coordinators.producer_ids import ProducerIds
 from millbeck.server.coordinators.share_coordinator import ShareStateDriver
@@ -85,10 +85,17 @@ class BrokerRole:
         broker.shares = SharePartitionManager(broker)
         broker.state_initializer = ShareStateInitializer(broker, broker.shares.persister)
         broker.share_state = ShareStateDriver(broker)
+        assignor = share_assignor(config)
         broker.groups = GroupDriver(
             broker,
             share=lambda registry, timers, topics: ShareGroups(
-                registry, timers, config.share_groups, topics, broker.state_initializer, broker.shares.membership
+                registry,
+                timers,
+                config.share_groups,
+                topics,
+                broker.state_initializer,
+                broker.shares.membership,
+                assignor,
             ),
         )
         broker.producer_ids = ProducerIds(

@@ -11,18 +11,22 @@ The entry point is called once at start, with the node's settings as a mapping, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
 from millbeck.kernel.errors import InvalidConfig
 
 
-def load_seam(group: str, setting: str, name: str, settings: Mapping[str, str], *, method: str) -> Any:
-    """Create the plugin of an entry point; it must have that method. Raises `InvalidConfig` naming the setting."""
+def load_seam(
+    group: str, setting: str, name: str, settings: Mapping[str, str], *, method: str, built_in: Iterable[str] = ()
+) -> Any:
+    """Create the plugin of an entry point; it must have that method. Raises `InvalidConfig` naming the setting, and the
+    ``built_in`` names that it could have as well."""
     found = {each.name: each for each in entry_points(group=group)}
     if name not in found:
         known = f": {', '.join(sorted(found))}" if found else ", and none is"
+        known += "".join(f"; built in: {each}" for each in [", ".join(built_in)] if each)
         raise InvalidConfig(f"{setting}: no installed package has an entry point {name} in the group {group}{known}")
     try:
         made = found[name].load()(dict(settings))

@@ -29,6 +29,13 @@ def test_other_names_are_not() -> None:
         millbeck.client.Nobody  # noqa: B018
 
 
+def test_a_producer_does_not_load_the_consumer() -> None:
+    modules = loaded_after("from millbeck.client import Producer, CommittedOffset")
+    assert [
+        name for name in modules if name.startswith(("millbeck.client.consumer", "millbeck.client.telemetry"))
+    ] == []
+
+
 def test_an_admin_client_loads_nothing_it_does_not_use() -> None:
     modules = loaded_after("from millbeck.client import Admin")
     assert [name for name in HEAVY if name in modules] == ["ssl"] * ("ssl" in loaded_after("import asyncio"))

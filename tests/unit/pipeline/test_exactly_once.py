@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from millbeck.client.consumer.commits import CommittedOffset
+from millbeck.client.committed_offset import CommittedOffset
 from millbeck.client.errors import NoBrokerReachable, UnsupportedByBroker
 from millbeck.client.producer.shared_transaction import TransactionHandle
 from millbeck.kernel.errors import ProducerFenced

@@ -12,6 +12,8 @@ import pytest
 
 from millbeck.controller.policies import TopicRequest
 from millbeck.controller.topic_bounds import TopicBounds
+from millbeck.coordinator.group.assignors.guarded import GuardedShareAssignor
+from millbeck.coordinator.group.share.assignor import assign
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import (
     InvalidConfig,
@@ -20,10 +22,14 @@ from millbeck.kernel.errors import (
     SaslAuthenticationFailed,
     SecurityDisabled,
     TopicAuthorizationFailed,
+    UnknownServerError,
+    UnsupportedAssignor,
 )
 from millbeck.security.principal import NoPrincipal, Principal
 from millbeck.security.principal_builder import ClientIdentity, GuardedPrincipalBuilder
 from millbeck.security.sasl.plain import PlainClient
+from millbeck.server.config import NodeConfig
+from millbeck.server.coordinators.group_coordinator import share_assignor
 from millbeck.server.seams import load_seam
 from millbeck.simulation.environment.loop import SimulationStuck
 from millbeck.wire.messages.acls import DescribeAclsRequest
@@ -41,6 +47,7 @@ from millbeck.wire.messages.produce import PartitionProduceData, ProduceRequest,
 from millbeck.wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from tests.unit.server.harness.broker_harness import BrokerHarness, Client, one_batch
 from tests.unit.server.harness.scraping import samples
+from tests.unit.server.requests.handlers.test_groups_consumer import beat, partitions, prepare
 
 SAMPLE = Path(__file__).parents[2] / "fixtures" / "sample_seams"
 TOPIC, SET, DELETE = 2, 0, 1
@@ -383,12 +390,48 @@ def test_limits_of_clients_are_decided_by_code_of_the_deployment() -> None:
     in_node(scenario, **{"client.quota.callback.class": "SampleQuotas"})
 
 
+@pytest.mark.usefixtures("sample")
+def test_consumer_groups_use_the_assignors_of_a_package() -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        await prepare(client)
+        assert partitions(await client.ask(beat("a"), 1)) == [0, 1]
+        joined = await client.ask(beat("b"), 1)
+        assert (joined.error_code, partitions(joined)) == (0, [])
+        refused = await client.ask(beat("c", server_assignor="range"), 1)
+        assert refused.error_code == UnsupportedAssignor.code
+        failed = await client.ask(beat("d", server_assignor="SampleGreedy"), 1)
+        assert failed.error_code == 0, "the first assignor has more votes"
+
+    in_node(scenario, **{"group.consumer.assignors": "SampleFirst,SampleGreedy"})
+
+
+@pytest.mark.usefixtures("sample")
+def test_an_assignment_that_cannot_be_fails_the_heartbeat_and_not_the_group() -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        await prepare(client)
+        assert partitions(await client.ask(beat("a"), 1)) == [0, 1]
+        await asyncio.sleep(2)
+        assert (await client.ask(beat("b"), 1)).error_code == UnknownServerError.code
+        assert (await client.ask(beat("a", epoch=1), 1)).error_code == 0
+
+    in_node(scenario, **{"group.consumer.assignors": "SampleGreedy"})
+
+
+@pytest.mark.usefixtures("sample")
+def test_share_groups_use_the_assignor_of_a_package() -> None:
+    settings = {"group.share.assignors": "SampleEveryone"}
+    assert isinstance(share_assignor(NodeConfig({"log.dirs": "/data", **settings})), GuardedShareAssignor)
+    assert share_assignor(NodeConfig({"log.dirs": "/data"})) is assign
+
+
 @pytest.mark.parametrize(
     "name",
     [
         "authorizer.class.name",
         "replica.selector.class",
         "create.topic.policy.class.name",
+        "group.consumer.assignors",
+        "group.share.assignors",
         "listener.name.plaintext.principal.builder.class",
         "listener.name.plaintext.plain.sasl.server.callback.handler.class",
         "client.quota.callback.class",

@@ -216,7 +216,7 @@ class _Redriving:
         batch, self._batch = self._batch, []
         if is_dry:
             return
-        from millbeck.client.consumer.commits import CommittedOffset
+        from millbeck.client.committed_offset import CommittedOffset
 
         notes = {place: Redriven.of_letters(seen, self._ends[place]) for place, seen in self._seen.items() if seen}
         offsets = {place: CommittedOffset(note.position, -1, note.metadata()) for place, note in notes.items()}

@@ -3,11 +3,14 @@
 Members are ordered by instance id, then by member id, so that the result does not depend on the order of joining. A
 cooperative assignor never assigns a partition to a new owner before the old one has revoked it: such a partition is
 left unassigned, its owner revokes it, and the group rebalances again.
+
+``partition.assignment.strategy`` also names assignors of your own, by entry point in the group ``millbeck.assignors``
+or as ``module:class``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 from struct import error as StructError  # noqa: N812
@@ -15,9 +18,13 @@ from typing import Final, Protocol
 
 from millbeck.client.classic_member import NO_GENERATION
 from millbeck.client.consumer.sticky import balanced
+from millbeck.client.plugins import plugin
+from millbeck.kernel.errors import InvalidConfig
 from millbeck.kernel.ids import TopicPartition
 
 Assignment = dict[str, list[TopicPartition]]
+
+SETTING: Final = "partition.assignment.strategy"
 
 _INT32: Final = Struct(">i")
 _INT16: Final = Struct(">h")
@@ -32,10 +39,18 @@ class SubscribedMember:
     generation: int = NO_GENERATION
     """The generation in which it owned these partitions."""
     user_data: bytes | None = field(default=None, repr=False)
+    rack: str | None = None
+    """Its ``client.rack``; the built-in assignors do not use it."""
 
 
 class Assignor(Protocol):
+    """An assignor; one of your own is created without arguments, and all members of a group need it.
+
+    Its results go to all members as they are: a partition that two members get is read twice.
+    """
+
     name: str
+    """Its protocol name, which members of the group agree on."""
     is_cooperative: bool
 
     def user_data(self, owned: Sequence[TopicPartition], generation: int) -> bytes | None:
@@ -202,5 +217,22 @@ _ASSIGNORS: Final[Mapping[str, Assignor]] = {
 }
 
 
-def assignor_named(name: str) -> Assignor:
-    return _ASSIGNORS[name]
+def assignors_named(names: Iterable[str]) -> dict[str, Assignor]:
+    """The assignors of ``partition.assignment.strategy`` by protocol name, in order; raises `InvalidConfig`."""
+    made = [_ASSIGNORS.get(name) or _own(name) for name in names]
+    return {assignor.name: assignor for assignor in made}
+
+
+def _own(name: str) -> Assignor:
+    try:
+        assignor: Assignor = plugin(SETTING, name, "millbeck.assignors")()
+    except InvalidConfig as error:
+        raise InvalidConfig(f"{error.message}; built in: {', '.join(_ASSIGNORS)}") from error
+    wrong = next((each for each in ("user_data", "assign") if not callable(getattr(assignor, each, None))), None)
+    if wrong is not None:
+        raise InvalidConfig(f"{SETTING}: {name} has no method {wrong}")
+    if not isinstance(getattr(assignor, "name", None), str) or not isinstance(
+        getattr(assignor, "is_cooperative", None), bool
+    ):
+        raise InvalidConfig(f"{SETTING}: {name} needs the attributes name (its protocol name) and is_cooperative")
+    return assignor

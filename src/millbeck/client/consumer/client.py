@@ -26,10 +26,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Self, TypeVar, cast
 
 from millbeck.client.cluster import Cluster
+from millbeck.client.committed_offset import CommittedOffset, Committer
 from millbeck.client.config import Value
 from millbeck.client.consumer import commits
+from millbeck.client.consumer.assignors import assignors_named
 from millbeck.client.consumer.broker_assigned import ConsumerMembership
-from millbeck.client.consumer.commits import CommittedOffset, Committer
 from millbeck.client.consumer.config import ConsumerConfig
 from millbeck.client.consumer.decoding import ConsumerInterceptor, RecordDecoder
 from millbeck.client.consumer.fetched_columns import Columns
@@ -107,6 +108,7 @@ class Consumer(LoopBound, Generic[K, V]):
         super().__init__(environment)
         config = settings if isinstance(settings, ConsumerConfig) else ConsumerConfig.parse(merged(settings, named))
         self.config = config
+        assignors_named(config.assignors)  # what cannot be loaded is refused here, not with the first rebalance
         self._decoder = RecordDecoder(config, key_deserializer, value_deserializer, interceptors)
         self._before_start: list[Callable[[], None]] = []
         self._changed = asyncio.Event()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from millbeck.client.cluster import COORDINATOR, Cluster
+from millbeck.client.committed_offset import CommittedOffset, Committer
 from millbeck.client.offset_requests import NAMES_BY_ID_FROM, fetch_committed
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import ApiError, from_code
@@ -16,22 +16,6 @@ from millbeck.wire.messages.group_offsets import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-
-
-class CommittedOffset(NamedTuple):
-    """The next offset to read, the leader epoch of the record before it, and the program's metadata string."""
-
-    offset: int
-    leader_epoch: int = -1
-    metadata: str = ""
-
-
-class Committer(NamedTuple):
-    """The committing member with its epoch, or empty for a commit outside of group membership."""
-
-    member_id: str = ""
-    generation: int = -1
-    instance_id: str | None = None
 
 
 async def commit(

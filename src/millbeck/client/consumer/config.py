@@ -129,16 +129,10 @@ class ConsumerConfig(DecodingConfig):
         "partition.assignment.strategy",
         LIST,
         ("range", "cooperative-sticky"),
-        valid=all_of(
-            non_empty(),
-            distinct(),
-            Validator(
-                lambda names: all(full_name(name, ASSIGNOR_NAMES) in ASSIGNOR_NAMES for name in names),
-                "a list of range, roundrobin, sticky and cooperative-sticky",
-            ),
-        ),
+        valid=all_of(non_empty(), distinct()),
         scope=CLIENT,
-        doc="Assignors in order of preference; the group uses one that all members support.",
+        doc="Assignors in order of preference; the group uses one that all members support. Besides range, roundrobin, "
+        "sticky and cooperative-sticky: entry points in the group millbeck.assignors, or module:class.",
     )
     auto_offset_reset = option(
         "auto.offset.reset",
@@ -241,9 +235,9 @@ class ConsumerConfig(DecodingConfig):
 
     @property
     def assignors(self) -> tuple[str, ...]:
-        """The assignors' protocol names."""
-        given = self.partition_assignment_strategy
-        return tuple(dict.fromkeys(ASSIGNOR_NAMES[full_name(name, ASSIGNOR_NAMES)] for name in given))
+        """The assignors: the protocol names of the built-in ones, and others as they are given."""
+        named = (full_name(name, ASSIGNOR_NAMES) for name in self.partition_assignment_strategy)
+        return tuple(dict.fromkeys(ASSIGNOR_NAMES.get(name, name) for name in named))
 
     @property
     def reads_committed(self) -> bool:

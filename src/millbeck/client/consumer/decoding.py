@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from millbeck.client.consumer.commits import CommittedOffset
+from millbeck.client.committed_offset import CommittedOffset
 from millbeck.client.consumer.decoding_config import DecodingConfig
 from millbeck.client.errors import DeserializationFailed
 from millbeck.client.serialization import Deserializer

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from millbeck.client.classic_member import NO_GENERATION, ClassicMember
 from millbeck.client.cluster import Cluster
-from millbeck.client.consumer.assignors import Assignor, SubscribedMember, assignor_named
+from millbeck.client.consumer.assignors import Assignor, SubscribedMember, assignors_named
 from millbeck.client.consumer.config import ConsumerConfig
 from millbeck.client.group_protocol import (
     PROTOCOL_TYPE,
@@ -40,9 +40,9 @@ class JoinResult(NamedTuple):
 class ClassicGroupMembership(ClassicMember[JoinResult]):
     def __init__(self, cluster: Cluster, config: ConsumerConfig, *, on_change: Callable[[], None]) -> None:
         super().__init__(cluster, config, PROTOCOL_TYPE, on_change=on_change)
-        self.is_cooperative = all(assignor_named(name).is_cooperative for name in config.assignors)
+        self._assignors = assignors_named(config.assignors)
+        self.is_cooperative = all(assignor.is_cooperative for assignor in self._assignors.values())
         """Whether partitions are kept during a rebalance (cooperative protocol)."""
-        self._assignors = config.assignors
         self._rack = config.client_rack or None
         self._topics: list[str] = []
         self._owned: list[TopicPartition] = []
@@ -62,11 +62,11 @@ class ClassicGroupMembership(ClassicMember[JoinResult]):
         self._begin()
 
     def _protocols(self) -> dict[str, bytes]:
-        return {name: self._subscription(name) for name in self._assignors}
+        return {name: self._subscription(assignor) for name, assignor in self._assignors.items()}
 
     def _taken(self, protocol: str, assignment: bytes) -> JoinResult:
         try:
-            return JoinResult(decode_assignment(assignment), assignor_named(protocol))
+            return JoinResult(decode_assignment(assignment), self._assignors[protocol])
         except DecodeError as error:
             raise InconsistentGroupProtocol(f"the leader sent an assignment that cannot be read: {error}") from error
 
@@ -85,11 +85,11 @@ class ClassicGroupMembership(ClassicMember[JoinResult]):
         self._previous = []
         self._cluster.on_update.remove(self._check_partition_counts)
 
-    def _subscription(self, name: str) -> bytes:
+    def _subscription(self, assignor: Assignor) -> bytes:
         return encode_subscription(
             ConsumerProtocolSubscription(
                 topics=sorted(self._topics),
-                user_data=assignor_named(name).user_data(self._previous, self._previous_generation),
+                user_data=assignor.user_data(self._previous, self._previous_generation),
                 owned_partitions=by_topic(self._owned),
                 generation_id=self._previous_generation if self._owned else NO_GENERATION,
                 rack_id=self._rack,
@@ -97,7 +97,7 @@ class ClassicGroupMembership(ClassicMember[JoinResult]):
         )
 
     async def _assign(self, response: JoinGroupResponse, deadline: Deadline) -> list[SyncGroupRequestAssignment]:
-        assignor = assignor_named(response.protocol_name or "")
+        assignor = self._assignors[response.protocol_name or ""]
         members: list[SubscribedMember] = []
         for entry in response.members:
             try:
@@ -114,6 +114,7 @@ class ClassicGroupMembership(ClassicMember[JoinResult]):
                     owned=tuple(flattened(subscription.owned_partitions)),
                     generation=subscription.generation_id,
                     user_data=subscription.user_data,
+                    rack=subscription.rack_id,
                 )
             )
         topics = sorted({topic for member in members for topic in member.topics})

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from millbeck.client.consumer.commits import CommittedOffset
+from millbeck.client.committed_offset import CommittedOffset
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.ids import TopicPartition
 

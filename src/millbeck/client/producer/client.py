@@ -35,8 +35,8 @@ from types import TracebackType
 from typing import Any, Final, Generic, Self
 
 from millbeck.client.cluster import Cluster
+from millbeck.client.committed_offset import CommittedOffset, Committer
 from millbeck.client.config import Value
-from millbeck.client.consumer.commits import CommittedOffset, Committer
 from millbeck.client.errors import BufferFull, ClientClosed, RequestTimeout, TransactionAborted
 from millbeck.client.lifecycle import LoopBound, merged
 from millbeck.client.metadata import TopicView

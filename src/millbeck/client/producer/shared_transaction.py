@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from millbeck.client.cluster import Cluster
+from millbeck.client.committed_offset import CommittedOffset, Committer
 from millbeck.client.config import Value
-from millbeck.client.consumer.commits import CommittedOffset, Committer
 from millbeck.client.errors import UnsupportedByBroker
 from millbeck.client.offset_requests import fetch_committed
 from millbeck.client.producer.batch import ProducerIdentity

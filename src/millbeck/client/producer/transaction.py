@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic
 
-from millbeck.client.consumer.commits import CommittedOffset
+from millbeck.client.committed_offset import CommittedOffset
 from millbeck.client.producer.batch import RecordFuture, RecordMetadata
 from millbeck.client.producer.transactions import Stage
 from millbeck.kernel.errors import ApiError

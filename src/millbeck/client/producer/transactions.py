@@ -24,7 +24,7 @@ from enum import Enum
 from typing import Final, NamedTuple, Protocol, Self, TypeVar
 
 from millbeck.client.cluster import Cluster
-from millbeck.client.consumer.commits import CommittedOffset, Committer
+from millbeck.client.committed_offset import CommittedOffset, Committer
 from millbeck.client.producer.batch import ProducerIdentity
 from millbeck.client.producer.config import ProducerConfig
 from millbeck.client.producer.partition_queue import ProducerIdState

@@ -14,8 +14,8 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Generic, Self
 
+from millbeck.client.committed_offset import CommittedOffset, Committer
 from millbeck.client.config import Value
-from millbeck.client.consumer.commits import CommittedOffset, Committer
 from millbeck.client.errors import BufferFull, ClientClosed
 from millbeck.client.metrics.registry import MetricName
 from millbeck.client.producer import Producer as AsyncProducer

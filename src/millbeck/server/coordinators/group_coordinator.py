@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from millbeck.coordinator.config import GroupShardOptions
+from millbeck.coordinator.group.assignors import ASSIGNORS, Assignor
+from millbeck.coordinator.group.assignors.guarded import GuardedAssignor, GuardedShareAssignor
 from millbeck.coordinator.group.consumer.cluster_view import ClusterView, GroupSettings, StreamsSettings
 from millbeck.coordinator.group.records import GroupRecord
 from millbeck.coordinator.group.shard import GroupShard
+from millbeck.coordinator.group.share.assignor import Assignor as ShareAssignor
+from millbeck.coordinator.group.share.assignor import assign
 from millbeck.coordinator.group.share.groups import BuildShareGroups, without_coordinator
 from millbeck.coordinator.group.statistics import CommittedOffset, ShardStatistics
-from millbeck.coordinator.protocol_config import ConsumerProtocolOptions, StreamsProtocolOptions
+from millbeck.coordinator.protocol_config import SHARE_ASSIGNORS, ConsumerProtocolOptions, StreamsProtocolOptions
 from millbeck.coordinator.runtime.timer import Timers
 from millbeck.kernel.names import CONSUMER_OFFSETS_TOPIC
 from millbeck.kernel.timeline import SnapshotRegistry
@@ -21,11 +25,38 @@ from millbeck.metadata.delta import MetadataDelta
 from millbeck.metadata.image import MetadataImage, ResourceType
 from millbeck.records.compression import Codec
 from millbeck.replication.partition import Partition
+from millbeck.server.config import NodeConfig
 from millbeck.server.config.sections.groups import ConsumerGroupOptions, StreamsGroupOptions
 from millbeck.server.context import NodeContext
 from millbeck.server.coordinators.coordinator import CoordinatorDriver
 from millbeck.server.coordinators.shard_background import GroupHost, ShardBackground
 from millbeck.server.coordinators.shard_driver import CoordinatorTopic
+from millbeck.server.seams import load_seam
+
+
+def consumer_assignors(config: NodeConfig) -> dict[str, Assignor]:
+    """The assignors of consumer groups that the node's file names; raises `InvalidConfig`."""
+    options = config.consumer_groups
+    setting = type(options).assignors.name
+
+    def made(name: str) -> Assignor:
+        group = "millbeck.consumer_assignor"
+        seam = load_seam(group, setting, name, config.texts, method="assign", built_in=ASSIGNORS)
+        return GuardedAssignor(name, seam)
+
+    return {name: ASSIGNORS.get(name) or made(name) for name in options.assignor_names}
+
+
+def share_assignor(config: NodeConfig) -> ShareAssignor:
+    """The assignor of share groups; raises `InvalidConfig`."""
+    options = config.share_groups
+    name = options.assignor_name
+    if name in SHARE_ASSIGNORS:
+        return assign
+    group, setting = "millbeck.share_assignor", type(options).assignors.name
+    return GuardedShareAssignor(
+        name, load_seam(group, setting, name, config.texts, method="assign", built_in=SHARE_ASSIGNORS)
+    )
 
 
 class GroupDriver(CoordinatorDriver[GroupShard, GroupRecord]):
@@ -38,7 +69,11 @@ class GroupDriver(CoordinatorDriver[GroupShard, GroupRecord]):
         consumer, topic = config.consumer_groups, config.offsets_topic
         self._share = share
         self._options = GroupShardOptions(
-            classic=config.classic_groups, offsets=config.offsets, consumer=consumer, streams=config.streams_groups
+            classic=config.classic_groups,
+            offsets=config.offsets,
+            consumer=consumer,
+            streams=config.streams_groups,
+            assignors=consumer_assignors(config),
         )
         self.cluster = ClusterView(self._settings({}), self._streams_settings({}))
         super().__init__(

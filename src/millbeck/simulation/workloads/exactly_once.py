@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
+from millbeck.client.committed_offset import CommittedOffset
 from millbeck.client.consumer import Consumer, commits
-from millbeck.client.consumer.commits import CommittedOffset
 from millbeck.client.producer import Producer
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import ApiError

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from millbeck.client.consumer.commits import CommittedOffset
+from millbeck.client.committed_offset import CommittedOffset
 from millbeck.client.errors import UnsupportedByBroker
 from millbeck.client.producer.shared_transaction import SharedTransaction, TransactionHandle
 from millbeck.kernel.ids import TopicPartition

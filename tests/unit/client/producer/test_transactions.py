@@ -9,8 +9,8 @@ import pytest
 
 from millbeck.client.admin import Admin
 from millbeck.client.admin.transactions import describe_transactions, force_terminate_transaction
+from millbeck.client.committed_offset import CommittedOffset
 from millbeck.client.consumer import Consumer
-from millbeck.client.consumer.commits import CommittedOffset
 from millbeck.client.errors import TransactionAborted
 from millbeck.client.producer import Producer
 from millbeck.client.producer.transactions import PreparedState

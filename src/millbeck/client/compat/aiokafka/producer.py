@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
+from millbeck.client.committed_offset import CommittedOffset
 from millbeck.client.compat.aiokafka.errors import (
     IllegalOperation,
     KafkaTimeoutError,
@@ -16,7 +17,6 @@ from millbeck.client.compat.aiokafka.errors import (
 )
 from millbeck.client.compat.aiokafka.settings import COMMON, arguments, common_settings, missing
 from millbeck.client.compat.aiokafka.structs import OffsetAndMetadata, RecordMetadata
-from millbeck.client.consumer.commits import CommittedOffset
 from millbeck.client.metadata import TopicView
 from millbeck.client.producer import Producer
 from millbeck.client.producer import RecordMetadata as StoredRecord

@@ -18,7 +18,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from millbeck.coordinator.group.assignors import ASSIGNORS
+from millbeck.coordinator.group.assignors import ASSIGNORS, Assignor
 from millbeck.coordinator.group.background import BackgroundExecutor
 from millbeck.coordinator.group.consumer import regular_expressions
 from millbeck.coordinator.group.consumer.assignment import Assignment
@@ -58,6 +58,7 @@ class ConsumerGroupLogic:
         background: BackgroundExecutor,
         counters: Counters,
         downgrade: Callable[[ConsumerGroup, ConsumerMember, int], GroupResult | None],
+        assignors: Mapping[str, Assignor] = ASSIGNORS,
     ) -> None:
         """``downgrade(group, leaving, now_ms)`` converts a group with only classic members left into a classic
         group."""
@@ -65,6 +66,7 @@ class ConsumerGroupLogic:
         self._timers = timers
         self._background = background
         self._downgrade = downgrade
+        self._assignors = assignors
         self.counters = counters
         self.options = options
         self.cluster = cluster
@@ -119,7 +121,7 @@ class ConsumerGroupLogic:
         group = draft.group
         problem = build_group_spec(draft, self.cluster)
         # Members whose assignor is no longer enabled have no vote.
-        assignor = ASSIGNORS[preferred_assignor(draft.members().values(), self.options.assignor_names)]
+        assignor = self._assignors[preferred_assignor(draft.members().values(), self.options.assignor_names)]
         group.assigned_at_ms = now_ms
         is_small = problem.size < OFFLOAD_SIZE_MIN
         # Compute the first target synchronously: a member cannot get an epoch that has no target.

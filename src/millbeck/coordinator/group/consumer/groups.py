@@ -60,7 +60,14 @@ class ConsumerGroups:
         self._on_upgraded = on_upgraded
         self._offered = self._options.assignor_names
         self.coordination = ConsumerGroupLogic(
-            groups, timers, self._options, cluster, background, counters, downgrade=self._downgrade
+            groups,
+            timers,
+            self._options,
+            cluster,
+            background,
+            counters,
+            downgrade=self._downgrade,
+            assignors=options.assignors,
         )
 
     # Records

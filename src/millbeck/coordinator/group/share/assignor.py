@@ -7,12 +7,17 @@ partition need not be revoked before it is assigned to another member, so member
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from millbeck.coordinator.group.share.group import Assignment
 from millbeck.kernel.ids import Uuid
 
 Place = tuple[Uuid, int]
+Assignor = Callable[
+    [Mapping[str, Sequence[Uuid]], Assignment, Mapping[str, Assignment]],
+    dict[str, Assignment],
+]
+"""`assign`, or an assignor of a deployment."""
 
 
 class _Side:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from millbeck.coordinator.group.records import GroupRecord
-from millbeck.coordinator.group.share import assignor
+from millbeck.coordinator.group.share.assignor import Assignor
 from millbeck.coordinator.group.share.context import Topics
 from millbeck.coordinator.group.share.group import ShareGroup, ShareMember, StateTopics, shared_topics
 from millbeck.coordinator.group.share.records import (
@@ -74,11 +74,11 @@ class Draft:
     def put_topics(self, topics: StateTopics) -> None:
         self.write(ShareGroupStatePartitionMetadataKey(self.group.group_id), topics.value())
 
-    def assign(self, topics: Topics, now_ms: int) -> None:
+    def assign(self, topics: Topics, now_ms: int, assignor: Assignor) -> None:
         """Compute the target assignment from the partitions that are initialized in the share coordinator."""
         group = self.group
         ids = {name: shape.topic_id for name in group.subscribed_names() if (shape := topics.shape(name)) is not None}
-        target = assignor.assign(
+        target = assignor(
             {
                 member.member_id: [ids[name] for name in member.subscribed_names if name in ids]
                 for member in group.members.values()

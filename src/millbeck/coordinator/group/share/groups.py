@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from millbeck.coordinator.group.records import GroupRecord
 from millbeck.coordinator.group.share import initialization, listing
+from millbeck.coordinator.group.share.assignor import Assignor, assign
 from millbeck.coordinator.group.share.context import MembershipSettings, PartitionStart, Place, StateInitializer, Topics
 from millbeck.coordinator.group.share.draft import Draft
 from millbeck.coordinator.group.share.group import STATES, ShareGroup
@@ -57,12 +58,13 @@ class ShareGroups:
         topics: Topics,
         initializer: StateInitializer,
         settings: Mapping[str, MembershipSettings],
+        assignor: Assignor = assign,
     ) -> None:
         self._groups: TimelineDict[str, ShareGroup] = TimelineDict(registry)
         self._options = options
         self._isolation = timers.isolation
         self._topics = topics
-        self._membership = ShareGroupMembership(self._groups, timers, options, topics, initializer, settings)
+        self._membership = ShareGroupMembership(self._groups, timers, options, topics, initializer, settings, assignor)
 
     def __contains__(self, group_id: str) -> bool:
         return group_id in self._groups

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from millbeck.coordinator.group.records import GroupRecord
 from millbeck.coordinator.group.share import initialization
+from millbeck.coordinator.group.share.assignor import Assignor, assign
 from millbeck.coordinator.group.share.context import MembershipSettings, Place, StateInitializer, Topics
 from millbeck.coordinator.group.share.draft import Draft
 from millbeck.coordinator.group.share.group import ShareGroup, ShareMember
@@ -52,11 +53,13 @@ class ShareGroupMembership:
         topics: Topics,
         initializer: StateInitializer,
         settings: Mapping[str, MembershipSettings],
+        assignor: Assignor = assign,
     ) -> None:
         """``settings`` holds the dynamic configurations, by group id."""
         self._groups = groups
         self._timers = timers
         self._options = options
+        self._assignor = assignor
         self._topics = topics
         self._initializer = initializer
         self._settings = settings
@@ -165,7 +168,7 @@ class ShareGroupMembership:
         if wait_ms > 0:
             self._schedule_target(group.group_id, wait_ms)
             return
-        draft.assign(self._topics, now_ms)
+        draft.assign(self._topics, now_ms, self._assignor)
         self.rebalance_count += 1
         self._timers.cancel(_assign_key(group.group_id))
 

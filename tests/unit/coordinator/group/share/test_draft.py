@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from millbeck.coordinator.group.share.assignor import assign
 from millbeck.coordinator.group.share.draft import Draft
 from millbeck.coordinator.group.share.group import ShareGroup, StateTopics
 from millbeck.coordinator.group.share.records import ShareGroupMetadataKey
@@ -35,7 +36,7 @@ def test_a_member_is_moved_to_its_target_once() -> None:
     draft = _with_member()
     draft.raise_epoch(0)
     draft.put_topics(StateTopics(names={id_of("t"): "t"}, initialized={id_of("t"): (0, 1)}))
-    draft.assign(MadeUpTopics(t=2), 77)
+    draft.assign(MadeUpTopics(t=2), 77, assign)
     assert draft.group.assignment_epoch == 1
     assert draft.move_to_target("m")
     assert draft.group.members["m"].assigned == {id_of("t"): (0, 1)}
