@@ -56,6 +56,8 @@ R = TypeVar("R")
 
 log = logging.getLogger(__name__)
 
+_REASONS_MAX: Final = 3
+
 GENERAL: Final = "general"
 COORDINATOR: Final = "coordinator"
 FETCH: Final = "fetch"
@@ -222,7 +224,7 @@ class Cluster:
                 return await self._connect((address, GENERAL), deadline)
             except (Disconnected, RequestTimeout) as error:
                 problems.append(str(error))
-        raise NoBrokerReachable("; ".join(problems) or "no broker answered in time")
+        raise NoBrokerReachable("; ".join(problems) or self._why_late("no broker answered in time"))
 
     def _candidates(self) -> Iterator[Address]:
         """All addresses to try: known brokers in random order, then the bootstrap servers in random order."""
@@ -243,7 +245,7 @@ class Cluster:
         task = self._begin_opening(key)
         done, _ = await asyncio.wait({task}, timeout=deadline.remaining_s)
         if not done:
-            raise RequestTimeout(f"no connection to {key[0]} in time")
+            raise RequestTimeout(self._why_late(f"no connection to {key[0]} in time"))
         if task.cancelled():
             raise ClientClosed
         return task.result()
@@ -293,6 +295,11 @@ class Cluster:
         """The reason why there is no connection to a broker; None if there is one, or no attempt has failed."""
         broker = self.metadata.brokers.get(node_id)
         return None if broker is None else self._outages.reason(broker.address)
+
+    def _why_late(self, what: str) -> str:
+        """What did not come about in time, and why brokers cannot be reached, if that is known."""
+        reasons = list(dict.fromkeys(self._outages.reasons()))[:_REASONS_MAX]
+        return ": ".join([what, "; ".join(reasons)]) if reasons else what
 
     async def _reach(self, address: Address, failures: int) -> Connection:
         timeout_s = self._connect_timeout_s(failures)
@@ -422,7 +429,7 @@ class Cluster:
         task = self._refreshing
         done, _ = await asyncio.wait({task}, timeout=deadline.remaining_s)
         if not done:
-            raise RequestTimeout("no broker sent metadata in time")
+            raise RequestTimeout(self._why_late("no broker sent metadata in time"))
         if task.cancelled():
             raise ClientClosed
         task.result()

@@ -58,6 +58,13 @@ class Outages:
         outage = self._by_address.get(address)
         return outage.reason if outage is not None and outage.failures else None
 
+    def reasons(self) -> list[str]:
+        """Why the addresses that are unreachable now are not reached."""
+        return [
+            outage.reason if outage.failures else f"no answer from {outage.address} yet"
+            for outage in self._by_address.values()
+        ]
+
     def longest(self, now_s: float, being_tried: frozenset[Address]) -> Outage | None:
         """The longest outage still being waited for: its address is being tried, or failed repeatedly."""
         wanted = [

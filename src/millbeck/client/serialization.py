@@ -103,6 +103,11 @@ def serde_named(setting: str, name: str, kind: str) -> Any:
     return plugin(setting, name, f"millbeck.{kind.lower()}s")()
 
 
+def given(setting: str, serde: Any, kind: str) -> Any:
+    """The object that a constructor was given, or the one that it was given the name of."""
+    return serde_named(setting, serde, kind) if isinstance(serde, str) else serde
+
+
 def serialized(serde: Serializer[Any], what: str, topic: str, value: Any, headers: list[Header]) -> bytes | None:
     """The bytes of a key or value (``what``); raises `SerializationFailed` naming the topic."""
     if value is None:

@@ -55,6 +55,7 @@ from millbeck.kernel.errors import (
     KafkaStorageError,
     LeaderNotAvailable,
     OffsetOutOfRange,
+    UnknownTopicOrPartition,
 )
 from millbeck.kernel.ids import TopicPartition, uuid_text
 from millbeck.records.record import Record
@@ -98,8 +99,8 @@ class Consumer(LoopBound, Generic[K, V]):
         self,
         settings: Mapping[str, Value] | ConsumerConfig | None = None,
         *,
-        key_deserializer: Deserializer[K] | None = None,
-        value_deserializer: Deserializer[V] | None = None,
+        key_deserializer: Deserializer[K] | str | None = None,
+        value_deserializer: Deserializer[V] | str | None = None,
         interceptors: Sequence[ConsumerInterceptor] = (),
         environment: Environment | None = None,
         **named: Value,
@@ -111,6 +112,8 @@ class Consumer(LoopBound, Generic[K, V]):
         assignors_named(config.assignors)  # what cannot be loaded is refused here, not with the first rebalance
         self._decoder = RecordDecoder(config, key_deserializer, value_deserializer, interceptors)
         self._before_start: list[Callable[[], None]] = []
+        self._missing: set[str] = set()
+        """The subscribed topics that do not exist."""
         self._changed = asyncio.Event()
         self._errors: list[ApiError] = []
         self._topics: list[str] = []
@@ -154,7 +157,7 @@ class Consumer(LoopBound, Generic[K, V]):
             on_out_of_range=self._out_of_range,
             metrics=self._metrics,
         )
-        self._cluster.on_update.append(self._match_pattern)
+        self._cluster.on_update += [self._match_pattern, self._warn_of_missing]
         self._cluster.start_upkeep()
         postponed, self._before_start = self._before_start, []
         for call_before in postponed:
@@ -317,6 +320,14 @@ class Consumer(LoopBound, Generic[K, V]):
         if matching != self._topics:
             self._topics = matching
             self._membership.request_join("the topics that match the pattern changed")
+
+    def _warn_of_missing(self) -> None:
+        """Say once of each subscribed topic that it does not exist."""
+        errors = self.cluster.metadata.errors
+        missing = {name for name in self._topics if isinstance(errors.get(name), UnknownTopicOrPartition)}
+        for name in sorted(missing - self._missing):
+            log.warning("there is no topic %s; it is read once it has been created", name)
+        self._missing = missing
 
     # positions
 
@@ -529,6 +540,8 @@ class Consumer(LoopBound, Generic[K, V]):
         if asyncio._get_running_loop() is not self._bound_to:
             self._enter()
         self._check_open()
+        if self._membership is None and not len(self._positions):
+            raise InvalidRequest("there is nothing to read: call subscribe() or assign() first")
         if self._is_polling:
             raise InvalidRequest("poll() is already running: a consumer allows one caller at a time")
         self._is_polling = True

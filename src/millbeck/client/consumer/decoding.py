@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from millbeck.client.committed_offset import CommittedOffset
 from millbeck.client.consumer.decoding_config import DecodingConfig
 from millbeck.client.errors import DeserializationFailed
-from millbeck.client.serialization import Deserializer
+from millbeck.client.serialization import Deserializer, given
 from millbeck.kernel.ids import TopicPartition
 from millbeck.records.record import Record
 
@@ -31,12 +31,16 @@ class RecordDecoder:
     def __init__(
         self,
         config: DecodingConfig,
-        key: Deserializer[Any] | None,
-        value: Deserializer[Any] | None,
+        key: Deserializer[Any] | str | None,
+        value: Deserializer[Any] | str | None,
         interceptors: Sequence[ConsumerInterceptor],
     ) -> None:
-        self._key = key or config.deserializer("key.deserializer")
-        self._value = value or config.deserializer("value.deserializer")
+        self._key: Deserializer[Any] | None
+        self._value: Deserializer[Any] | None
+        self._key, self._value = (
+            given(setting, serde, "Deserializer") or config.deserializer(setting)
+            for setting, serde in (("key.deserializer", key), ("value.deserializer", value))
+        )
         self._interceptors = (*interceptors, *config.interceptors())
 
     @property

@@ -28,10 +28,8 @@ KEPT_OVERHEAD: Final = 420
 def record_size_max(key: bytes | None, value: bytes | None, headers: tuple[Header, ...]) -> int:
     """An upper bound of the record's size in a batch; raises TypeError for invalid types."""
     if (value is not None and value.__class__ is not bytes) or (key is not None and key.__class__ is not bytes):
-        raise TypeError(
-            f"keys and values must be bytes, not {type(key).__name__} and {type(value).__name__}; encode them, or set "
-            "key.serializer and value.serializer"
-        )
+        what, wrong = ("key", key) if key is not None and key.__class__ is not bytes else ("value", value)
+        raise TypeError(f"the {what} is {type(wrong).__name__} and must be bytes: encode it, or set {what}.serializer")
     size = _RECORD_OVERHEAD_MAX + (len(key) if key else 0) + (len(value) if value else 0)
     for name, header_value in headers:
         if not isinstance(name, str) or not (header_value is None or isinstance(header_value, bytes)):

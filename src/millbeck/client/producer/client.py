@@ -51,7 +51,7 @@ from millbeck.client.producer.record import EncodedRecord, Interceptors, Produce
 from millbeck.client.producer.sender import Sender
 from millbeck.client.producer.transaction import Transaction
 from millbeck.client.producer.transactions import PreparedState, Stage, Transactions
-from millbeck.client.serialization import Serializer, serialized
+from millbeck.client.serialization import Serializer, given, serialized
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidRequest, InvalidTxnState, UnknownTopicOrPartition
 from millbeck.kernel.ids import TopicPartition, uuid_text
@@ -70,9 +70,9 @@ class Producer(LoopBound, Generic[K, V]):
         self,
         settings: Mapping[str, Value] | ProducerConfig | None = None,
         *,
-        partitioner: Partitioner | None = None,
-        key_serializer: Serializer[K] | None = None,
-        value_serializer: Serializer[V] | None = None,
+        partitioner: Partitioner | str | None = None,
+        key_serializer: Serializer[K] | str | None = None,
+        value_serializer: Serializer[V] | str | None = None,
         interceptors: Interceptors = (),
         profile: str | None = None,
         environment: Environment | None = None,
@@ -80,6 +80,7 @@ class Producer(LoopBound, Generic[K, V]):
     ) -> None:
         """Settings under Kafka's names, or as keyword arguments: ``linger_ms=5`` is ``linger.ms``.
 
+        Serializers and the partitioner are objects, or names as in the settings.
         ``profile`` (low-latency, throughput or durable) has values for settings that are not given (`profiles`).
         """
         super().__init__(environment)
@@ -87,14 +88,20 @@ class Producer(LoopBound, Generic[K, V]):
         if isinstance(settings, ProducerConfig):
             config = settings
         else:
-            given = merged(settings, named)
+            chosen = merged(settings, named)
             if profile is not None:
-                given, self.profile = profiled(profile, given)
-            config = ProducerConfig.parse(given)
+                chosen, self.profile = profiled(profile, chosen)
+            config = ProducerConfig.parse(chosen)
+        if isinstance(partitioner, str):
+            config, partitioner = config.replace(partitioner_class=partitioner), None
         self.config = config
         self._given_partitioner = partitioner
-        self._key_serializer: Serializer[Any] | None = key_serializer or config.serializer("key.serializer")
-        self._value_serializer: Serializer[Any] | None = value_serializer or config.serializer("value.serializer")
+        key, value = (
+            given(setting, serde, "Serializer") or config.serializer(setting)
+            for setting, serde in (("key.serializer", key_serializer), ("value.serializer", value_serializer))
+        )
+        self._key_serializer: Serializer[Any] | None = key
+        self._value_serializer: Serializer[Any] | None = value
         self._interceptors = (*interceptors, *config.interceptors())
         self._is_plain = not (self._interceptors or self._key_serializer or self._value_serializer)
         """Whether records are sent without conversion: there are no serializers and no interceptors."""

@@ -251,6 +251,11 @@ class Transactions:
         if self.error is not None and self.stage is Stage.DEAD:
             return self.error
         reason = "" if self.error is None else f": {self.error}"
+        if self.stage in (Stage.NEW, Stage.READY) and self.error is None:
+            missing = (
+                "init_transactions() and begin_transaction()" if self.stage is Stage.NEW else "begin_transaction()"
+            )
+            reason = f": call {missing} first, or use `async with producer.transaction()`"
         return InvalidTxnState(f"cannot {what}: the producer's transaction is {self.stage.value}{reason}")
 
     # requests to the coordinator
