@@ -16,7 +16,7 @@ CLIENTS ?=
 PARSERS ?=
 
 BENCHES := core full budgets rebalance scale turns cold-reads churn cluster compaction spark tls security clients registry
-PROOFS := sim mutants guarantees golden interop franz-go fuzz parsers upgrade nemesis pipeline-nemesis registry-nemesis registry topologies docs
+PROOFS := sim mutants guarantees golden interop franz-go fuzz parsers upgrade client-bounds nemesis pipeline-nemesis registry-nemesis registry topologies docs
 
 .DEFAULT_GOAL := help
 .PHONY: help $(READY) $(LEAN) run test build java check types ci docs shape clean bench prove prove-docs $(filter-out docs,$(PROOFS))
@@ -145,6 +145,10 @@ parsers: $(READY)
 # A rolling upgrade of three nodes under load: one that knows less than the others is replaced, then the next.
 upgrade: $(READY)
 	$(BIN)/python -m pytest -q tests/e2e/long/test_cluster_upgrade.py
+
+# What the Python clients keep to: memory beside a stalled broker, and membership of a program that blocks.
+client-bounds: $(READY)
+	$(BIN)/python -m pytest -q -s tests/e2e/long/test_client_bounds.py
 
 # Harm to a cluster of real processes (as root): kills, pauses, partitions, power cuts, full disks. NEMESIS='kill --seconds 60'
 nemesis: $(READY) build

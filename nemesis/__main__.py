@@ -20,6 +20,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 
+from nemesis.asyncio_clients import LIBRARIES
 from nemesis.cluster import Cluster, MemberFailed
 from nemesis.hosts import HostFailed, Network
 from nemesis.judgement import Verdict, judge
@@ -75,7 +76,7 @@ def run_scenario(name: str, scenario: Scenario, chosen: argparse.Namespace) -> b
     if chosen.directory is not None:
         chosen.directory.mkdir(parents=True, exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="nemesis-", dir=chosen.directory))
-    print(f"{name}: {chosen.system}, {seconds:.0f} s, seed {seed}", flush=True)
+    print(f"{name}: {chosen.system}, {chosen.library}, {seconds:.0f} s, seed {seed}", flush=True)
     controllers = [f"c{number}" for number in range(1, 4)]
     brokers = [f"b{number}" for number in range(1, 4)]
     if chosen.combined:
@@ -107,7 +108,7 @@ def run_scenario(name: str, scenario: Scenario, chosen: argparse.Namespace) -> b
                     only=tuple(chosen.only),
                 )
                 try:
-                    verdict, leader_changes = _carry_out(run, scenario, seconds, chosen.rate)
+                    verdict, leader_changes = _carry_out(run, scenario, seconds, chosen.rate, chosen.library)
                 except RunFailed:
                     for member in cluster.members:
                         member.save_metrics()
@@ -135,13 +136,13 @@ def run_scenario(name: str, scenario: Scenario, chosen: argparse.Namespace) -> b
     return has_passed
 
 
-def _carry_out(run: Run, scenario: Scenario, seconds: float, rate: float) -> tuple[Verdict, int]:
+def _carry_out(run: Run, scenario: Scenario, seconds: float, rate: float, library: str) -> tuple[Verdict, int]:
     run.report("starting")
     create_topic(run.admin, scenario.topic_settings, broker_count=len(run.cluster.brokers))
     if scenario.transactors is not None:
         create_topic(run.admin, scenario.topic_settings, broker_count=len(run.cluster.brokers), name=TARGET)
     run.await_whole()
-    clients = Clients(run.cluster.bootstrap, run.directory)
+    clients = Clients(run.cluster.bootstrap, run.directory, library)
     work = None if scenario.transactors is None else Transactions(run, clients, scenario.transactors)
     producers = [f"p{number}" for number in range(PRODUCERS)]
     try:
@@ -222,6 +223,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m nemesis", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"of {', '.join(SCENARIOS)}; all by default")
     parser.add_argument("--system", choices=SYSTEMS, default="millbeck")
+    parser.add_argument("--library", choices=LIBRARIES, default="librdkafka", help="of producers and the consumer")
     parser.add_argument("--seconds", type=float, help="of harm, instead of each scenario's own")
     parser.add_argument("--seed", type=int)
     parser.add_argument("--rate", type=float, default=300, help="records a second, all producers together")

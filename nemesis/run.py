@@ -16,6 +16,7 @@ from pathlib import Path
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from nemesis.asyncio_clients import ROLES as ASYNCIO_ROLES
 from nemesis.cluster import CLIENT_PORT, Cluster, NemesisNode
 from nemesis.hosts import Host, Network
 
@@ -138,13 +139,18 @@ class Run:
 class Clients:
     """The client processes of a run; each writes its notes to a file."""
 
-    def __init__(self, bootstrap: str, directory: Path) -> None:
+    def __init__(self, bootstrap: str, directory: Path, library: str = "librdkafka") -> None:
+        """``library`` is what producers and consumers use; other roles have librdkafka."""
         self._bootstrap = bootstrap
+        self._library = library
         self._directory = directory
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, role: str, name: str, *, topic: str = TOPIC, **options: object) -> None:
-        command = [sys.executable, "-m", "nemesis.clients", role, self._bootstrap, topic, str(self.notes(name))]
+        module = ["nemesis.clients"]
+        if role in ASYNCIO_ROLES and self._library != "librdkafka":
+            module = ["nemesis.asyncio_clients", self._library]
+        command = [sys.executable, "-m", *module, role, self._bootstrap, topic, str(self.notes(name))]
         self.launch(name, [*command, json.dumps({"name": name, **options})])
 
     def launch(self, name: str, command: list[str]) -> None:
