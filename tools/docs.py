@@ -64,6 +64,7 @@ def configuration() -> Iterator[str]:
     from millbeck.client.consumer import ConsumerConfig
     from millbeck.client.producer import ProducerConfig
     from millbeck.client.schemas.settings import SerdeConfig
+    from millbeck.client.share.config import ShareConsumerConfig
     from millbeck.registry.rest.config import RegistryConfig
     from millbeck.server.config import BROKER_OPTIONS, GROUP_OPTIONS
     from millbeck.storage.config import TOPIC_OPTIONS
@@ -98,7 +99,8 @@ def configuration() -> Iterator[str]:
     common = {option.name for option in AdminConfig.options}
     yield from ("### Every client", "")
     yield from _options_table(AdminConfig.options)
-    for title, section in (("Producers", ProducerConfig), ("Consumers", ConsumerConfig)):
+    sections = (("Producers", ProducerConfig), ("Consumers", ConsumerConfig), ("Share consumers", ShareConsumerConfig))
+    for title, section in sections:
         yield from ("", f"### {title}", "")
         yield from _options_table([option for option in section.options if option.name not in common])
     yield from ("", "### Serializers with a schema registry", "")
@@ -480,9 +482,18 @@ def connectors() -> Iterator[str]:
         yield from _table(["setting", "type", "default", "allowed", "meaning"], rows)
 
 
+def client_reference() -> Iterator[str]:
+    if str(ROOT) not in sys.path:  # when this file is run as a script
+        sys.path.insert(0, str(ROOT))
+    from tools.client_api import client_api
+
+    return client_api(NOTE)
+
+
 WRITERS: dict[str, Callable[[], Iterator[str]]] = {
     "acls.md": acls,
     "cli.md": commands,
+    "client-api.md": client_reference,
     "configuration.md": configuration,
     "connectors.md": connectors,
     "decisions.md": decisions,

@@ -22,6 +22,8 @@ Place = tuple[bytes, int]
 
 
 class AcknowledgeType(IntEnum):
+    """What a member says of a record: done (ACCEPT), to be delivered again (RELEASE), or never again (REJECT)."""
+
     GAP = 0
     ACCEPT = 1
     RELEASE = 2
