@@ -85,6 +85,8 @@ class Cluster:
         self.metadata = Metadata()
         self.wants_all_topics = False
         """Request metadata of all topics instead of the topics named."""
+        self.may_forget: Callable[[str], bool] = lambda topic: False
+        """Whether the metadata of a topic is no longer needed; asked before each refresh."""
         self.on_update: list[Callable[[], None]] = []
         """Called after every change of the metadata."""
         self.on_connected: list[Callable[[], None]] = []
@@ -438,6 +440,9 @@ class Cluster:
         self._refreshing = None
 
     async def _refresh(self, deadline: Deadline) -> None:
+        idle = [name for name in self._wanted if self.may_forget(name)]
+        if idle:
+            self.set_topics([name for name in self._wanted if name not in idle])
         await self.ask_metadata(None if self.wants_all_topics else list(self._wanted), deadline)
 
     async def ask_metadata(self, names: list[str] | None, deadline: Deadline) -> MetadataResponse:

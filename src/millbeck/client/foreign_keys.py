@@ -124,7 +124,6 @@ REASONS: Final[dict[str, str]] = {
     "bootstrap.controllers": "this client talks to brokers, which forward what is for the controller",
     "client.dns.lookup": "all addresses of a name are tried; there is no canonical lookup",
     "config.providers": "values are not looked up elsewhere: give the values themselves",
-    "metadata.max.idle.ms": "topics stay in the metadata until the client is closed",
     "metrics.recording.level": "there are no metrics of the levels DEBUG and TRACE",
     "receive.buffer.bytes": "sockets have the system's buffer sizes",
     **dict.fromkeys(

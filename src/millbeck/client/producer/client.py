@@ -125,6 +125,9 @@ class Producer(LoopBound, Generic[K, V]):
         self._yielded_s = self._loop.time()
         self._topics = self._cluster.metadata.topics
         self._held_topics = self._held.by_topic
+        self._used_s: dict[str, float] = {}
+        """The time of the last batch of each topic."""
+        self._cluster.may_forget = self._is_idle
         if self._transactions is None:
             self._size_bytes_max = self._accumulator.size_bytes_max
         self._cluster.start_upkeep()
@@ -249,6 +252,7 @@ class Producer(LoopBound, Generic[K, V]):
             self._loop.time,
         )
         if is_news:
+            self._used_s[topic] = self._loop.time()
             self._sender.wake()
         return future
 
@@ -335,7 +339,18 @@ class Producer(LoopBound, Generic[K, V]):
             self._loop.time,
         )
         if is_news:
+            self._used_s[topic] = self._loop.time()
             self._sender.wake()
+
+    def _is_idle(self, topic: str) -> bool:
+        """Whether nothing was sent to a topic for ``metadata.max.idle.ms``: then its metadata is forgotten."""
+        idle_s = self._loop.time() - self._used_s.get(topic, self._loop.time())
+        if idle_s * 1000 < self.config.metadata_max_idle_ms or topic in self._held_topics:
+            return False
+        if any(partition.topic == topic for partition in self._accumulator.queues):
+            return False
+        del self._used_s[topic]
+        return True
 
     async def send_columns(self, topic: str, table: Any) -> dict[TopicPartition, int]:
         """Send the rows of a `pyarrow` Table or RecordBatch, and wait until they are stored; needs millbeck[columns].
@@ -371,6 +386,7 @@ class Producer(LoopBound, Generic[K, V]):
                 topic, rows, self._clock.wall_ms(), accumulator.codec, accumulator.level, self._loop.time()
             )
             accumulator.add(batch, len(rows.payload))
+            self._used_s[topic] = self._loop.time()
             self._sender.wake()
             waited.append(batch.futures[0])
             counts[batch.partition] = counts.get(batch.partition, 0) + rows.record_count

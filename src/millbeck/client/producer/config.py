@@ -50,6 +50,16 @@ class ProducerConfig(ClientConfig):
         scope=CLIENT,
         doc="The maximum time that an incomplete batch waits for more records.",
     )
+    metadata_max_idle_ms = option(
+        "metadata.max.idle.ms",
+        LONG,
+        5 * MINUTE_MS,
+        valid=at_least(5_000),
+        scope=CLIENT,
+        importance=Importance.LOW,
+        doc="The metadata of a topic is refreshed until nothing was sent to it for this long; the next record asks for "
+        "it again.",
+    )
     compression_type = option(
         "compression.type",
         STRING,

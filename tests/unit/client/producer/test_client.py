@@ -372,3 +372,24 @@ def test_metadata_is_asked_for_the_topics_in_use() -> None:
         assert asked == [["a"]]
 
     simulate(scenario)
+
+
+def test_topics_that_are_idle_are_no_longer_refreshed() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        for name in ("busy", "idle"):
+            cluster.add_topic(name)
+        settings = {"bootstrap.servers": cluster.bootstrap, "metadata.max.age.ms": 2000, "metadata.max.idle.ms": 5000}
+        async with Producer(settings, environment=cluster.environment) as producer:
+            await producer.send("idle", b"1")
+            for _ in range(15):
+                await producer.send("busy", b"v")
+                await asyncio.sleep(1)
+            asked = [topic.name for topic in cluster.asked(MetadataRequest)[-1].message.topics]
+            assert asked == ["busy"]
+            stored = await producer.send("idle", b"2")
+            assert stored.offset == 1
+            await asyncio.sleep(3)
+            asked = [topic.name for topic in cluster.asked(MetadataRequest)[-1].message.topics]
+            assert sorted(asked) == ["busy", "idle"]
+
+    simulate(scenario)
