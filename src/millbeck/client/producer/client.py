@@ -319,7 +319,8 @@ class Producer(LoopBound, Generic[K, V]):
             raise ClientClosed("the producer was closed while send() waited")
 
     async def _find_topic(self, topic: str) -> TopicView:
-        return await self._cluster.topic(topic, timeout_s=self.config.max_block_ms / 1000)
+        with self._sender.metrics.timed("metadata-wait"):
+            return await self._cluster.topic(topic, timeout_s=self.config.max_block_ms / 1000)
 
     def _append(self, view: TopicView, record: EncodedRecord, size_bytes: int, future: RecordFuture) -> None:
         topic, value, key, partition, timestamp, headers = record
@@ -420,6 +421,10 @@ class Producer(LoopBound, Generic[K, V]):
         Raises `RequestTimeout` after ``timeout_s``.
         """
         self._enter()
+        with self._sender.metrics.timed("flush"):
+            await self._flush(timeout_s)
+
+    async def _flush(self, timeout_s: float | None) -> None:
         arrivals = self._held.arrivals()
         if arrivals:
             began_s = self._loop.time()
@@ -464,10 +469,14 @@ class Producer(LoopBound, Generic[K, V]):
         """Acquire the producer id and fence older producers; call it once, before the first transaction.
 
         With ``keeps_prepared`` an open transaction is not aborted: `complete_transaction` ends it."""
-        await self.transactions.init(self._block_s(timeout_s), keeps_prepared=keeps_prepared)
+        transactions = self.transactions
+        with self._sender.metrics.timed("txn-init"):
+            await transactions.init(self._block_s(timeout_s), keeps_prepared=keeps_prepared)
 
     def begin_transaction(self) -> None:
-        self.transactions.begin()
+        transactions = self.transactions
+        with self._sender.metrics.timed("txn-begin"):
+            transactions.begin()
 
     async def send_offsets(
         self,
@@ -478,12 +487,16 @@ class Producer(LoopBound, Generic[K, V]):
         timeout_s: float | None = None,
     ) -> None:
         """Commit a group's offsets as part of the transaction; ``committer`` is the member that consumed them."""
-        await self.transactions.add_offsets(group_id, committer or Committer(), offsets, self._block_s(timeout_s))
+        transactions = self.transactions
+        with self._sender.metrics.timed("txn-send-offsets"):
+            await transactions.add_offsets(group_id, committer or Committer(), offsets, self._block_s(timeout_s))
 
     async def commit_transaction(self, timeout_s: float | None = None) -> None:
         """Commit the transaction. Raises if one of its records was not stored: then it can only be aborted."""
-        await self.flush()
-        await self.transactions.end(is_committed=True, timeout_s=self._block_s(timeout_s))
+        transactions = self.transactions
+        with self._sender.metrics.timed("txn-commit"):
+            await self.flush()
+            await transactions.end(is_committed=True, timeout_s=self._block_s(timeout_s))
 
     async def prepare_transaction(self) -> PreparedState:
         """Store all records of the transaction; after that it can only be committed or aborted."""
@@ -501,11 +514,13 @@ class Producer(LoopBound, Generic[K, V]):
 
     async def abort_transaction(self, timeout_s: float | None = None) -> None:
         """Abort the transaction; records not sent yet are dropped."""
-        self.transactions.failed(TransactionAborted("the transaction was aborted"))
-        self._held.fail_all(TransactionAborted("the transaction was aborted"))
-        self._sender.fail_all(TransactionAborted("the transaction was aborted"))
-        await self._sender.drain()
-        await self.transactions.end(is_committed=False, timeout_s=self._block_s(timeout_s))
+        transactions = self.transactions
+        with self._sender.metrics.timed("txn-abort"):
+            transactions.failed(TransactionAborted("the transaction was aborted"))
+            self._held.fail_all(TransactionAborted("the transaction was aborted"))
+            self._sender.fail_all(TransactionAborted("the transaction was aborted"))
+            await self._sender.drain()
+            await transactions.end(is_committed=False, timeout_s=self._block_s(timeout_s))
 
     def _block_s(self, timeout_s: float | None) -> float:
         return self.config.max_block_ms / 1000 if timeout_s is None else timeout_s

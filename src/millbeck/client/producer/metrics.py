@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
 from millbeck.client.metrics.registry import ClientMetrics
 from millbeck.client.metrics.sampled import Average, Meter
 from millbeck.client.producer.batch import ProducerBatch
 
 _GROUP = "producer-metrics"
 _TOPIC_GROUP = "producer-topic-metrics"
+_TIMED = ("flush", "metadata-wait", "txn-abort", "txn-begin", "txn-commit", "txn-init", "txn-send-offsets")
+"""The calls whose time is added up."""
 
 
 class _TopicMetrics:
@@ -38,6 +44,21 @@ class ProducerMetrics:
         self.records_per_request = metrics.average(_GROUP, "records-per-request", has_maximum=False)
         self.compression = metrics.average(_GROUP, "compression-rate", has_maximum=False)
         self.throttle_time = metrics.average(_GROUP, "produce-throttle-time")
+        self._spent_s = dict.fromkeys(_TIMED, 0.0)
+        for name in _TIMED:
+            metrics.gauge(_GROUP, f"{name}-time-ns-total", partial(self._spent_ns, name))
+
+    def _spent_ns(self, name: str, now_s: float) -> float:
+        return self._spent_s[name] * 1e9
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Add the time of a call to its total, however it ends."""
+        began_s = self._metrics.now_s()
+        try:
+            yield
+        finally:
+            self._spent_s[name] += self._metrics.now_s() - began_s
 
     def _topic(self, name: str) -> _TopicMetrics:
         found = self._topics.get(name)

@@ -393,3 +393,19 @@ def test_topics_that_are_idle_are_no_longer_refreshed() -> None:
             assert sorted(asked) == ["busy", "idle"]
 
     simulate(scenario)
+
+
+def test_the_time_of_calls_that_wait_is_added_up() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("t")
+        async with Producer({"bootstrap.servers": cluster.bootstrap}, environment=cluster.environment) as producer:
+            await producer.send("t", b"1")
+            cluster.next(ProduceRequest, later(2.0))
+            producer.send_nowait("t", b"2")
+            await producer.flush()
+            values = {each.name: value for each, value in producer.metrics().items()}
+            assert 2e9 <= values["flush-time-ns-total"] < 3e9
+            assert 0 < values["metadata-wait-time-ns-total"] < 1e9
+            assert values["txn-commit-time-ns-total"] == 0
+
+    simulate(scenario)
