@@ -11,6 +11,7 @@ SEEDS_PER_RUN = {
     "registry_seed": 12,
     "damage_seed": 10,
     "group_seed": 15,
+    "client_seed": 10,
     "streams_seed": 15,
     "share_seed": 30,
     "isolation_seed": 30,
