@@ -17,6 +17,7 @@ def client_api(note: str) -> Iterator[str]:
     import millbeck.client
     import millbeck.client.errors
     import millbeck.client.patterns
+    from millbeck.kernel.errors import ApiError
 
     yield from ("# The Python client: reference", "", note, "", LEAD)
     for module in (millbeck.client, millbeck.client.patterns):
@@ -25,7 +26,11 @@ def client_api(note: str) -> Iterator[str]:
             yield from _entry(name, getattr(module, name))
     yield from ("", "## millbeck.client.errors", "", "| error | | may be retried |", "|---|---|---|")
     for name, found in sorted(vars(millbeck.client.errors).items()):
-        if inspect.isclass(found) and found.__module__ == millbeck.client.errors.__name__:
+        if (
+            inspect.isclass(found)
+            and issubclass(found, ApiError)
+            and found.__module__ == millbeck.client.errors.__name__
+        ):
             about = " ".join(inspect.cleandoc(found.__doc__ or "").split()).replace("``", "`")
             yield f"| `{name}` | {about} | {'yes' if found.retriable else 'no'} |"
 
@@ -71,7 +76,7 @@ def _signed(name: str, function: Callable[..., Any]) -> Iterator[str]:
         if each.kind is each.KEYWORD_ONLY and not has_star:
             shown.append("*")
             has_star = True
-        prefix = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
+        prefix = "*" if each.kind is each.VAR_POSITIONAL else "**" if each.kind is each.VAR_KEYWORD else ""
         has_star = has_star or prefix == "*"
         default = "" if each.default is each.empty else f" = {_shown(each.default)}"
         shown.append(f"{prefix}{each.name}{_typed(each.annotation)}{default}")

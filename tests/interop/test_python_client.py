@@ -92,7 +92,7 @@ class Log:
     async def fill(self, bootstrap: str, until_s: float) -> None:
         futures: list[list[asyncio.Future[object]]] = [[] for _ in range(PARTITIONS)]
         number = 0
-        async with Producer(bootstrap_servers=bootstrap, linger_ms=5, **PATIENT) as producer:
+        async with Producer(PATIENT, bootstrap_servers=bootstrap, linger_ms=5) as producer:
             while time.monotonic() < until_s:
                 number += 1
                 for partition in range(PARTITIONS):
@@ -127,7 +127,7 @@ class Group:
         self.seen[records[0].partition].update(numbers)
 
     async def member(self, settings: dict[str, object]) -> None:
-        async with Consumer(settings) as consumer:  # type: ignore[arg-type]
+        async with Consumer(settings) as consumer:
             consumer.subscribe([self.log.topic])
             while not self.is_done:
                 try:
@@ -138,7 +138,7 @@ class Group:
                     await asyncio.sleep(0.2)  # another member reads them again, or this one
 
     def synchronous_member(self, settings: dict[str, object]) -> None:
-        with sync.Consumer(settings) as consumer:  # type: ignore[arg-type]
+        with sync.Consumer(settings) as consumer:
             consumer.subscribe([self.log.topic])
             while not self.is_done:
                 try:

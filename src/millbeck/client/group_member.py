@@ -129,7 +129,7 @@ class GroupMember(LoopBound):
 
     def __init__(
         self,
-        settings: Mapping[str, Value] | None = None,
+        settings: Mapping[str, object] | None = None,
         *,
         protocol_type: str,
         protocols: Mapping[str, bytes] | Callable[[], Mapping[str, bytes]],

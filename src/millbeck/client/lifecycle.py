@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
 
 from millbeck.client.config import Value
 from millbeck.client.errors import WrongEventLoop
@@ -91,9 +91,12 @@ def _process_id() -> int:
     return process_id()
 
 
-def merged(settings: Mapping[str, Value] | None, named: Mapping[str, Value]) -> dict[str, Value]:
-    """Merge settings and keyword arguments: ``linger_ms=5`` is ``{"linger.ms": 5}``."""
-    together = dict(settings or {})
+def merged(settings: Mapping[str, object] | None, named: Mapping[str, Value]) -> dict[str, Value]:
+    """Merge settings and keyword arguments: ``linger_ms=5`` is ``{"linger.ms": 5}``.
+
+    The values of a dictionary are checked when they are parsed: type checkers take mixed ones for objects.
+    """
+    together = cast("dict[str, Value]", dict(settings or {}))
     for name, value in named.items():
         key = name.replace("_", ".")
         if key in together:

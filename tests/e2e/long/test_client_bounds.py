@@ -145,7 +145,7 @@ async def read_and_block(settings: dict[str, object]) -> tuple[list[tuple[int, i
         nonlocal assignments
         assignments += bool(partitions)
 
-    async with Consumer(settings) as consumer:  # type: ignore[arg-type]
+    async with Consumer(settings) as consumer:
         consumer.subscribe(["t"], on_assigned=on_assigned)
         async for record in consumer:
             seen.append((record.partition, record.offset))
@@ -181,7 +181,7 @@ def test_a_synchronous_program_that_blocks_keeps_its_membership(node: Broker, pr
     asyncio.run(fill(node.bootstrap))
     seen: list[tuple[int, int]] = []
     assigned: list[int] = []
-    with sync.Consumer(settings_of(node.bootstrap, protocol)) as consumer:  # type: ignore[arg-type]
+    with sync.Consumer(settings_of(node.bootstrap, protocol)) as consumer:
         consumer.subscribe(["t"], on_assigned=lambda partitions: assigned.append(len(partitions)))
         for record in consumer:
             seen.append((record.partition, record.offset))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 
@@ -85,14 +86,12 @@ def test_clients_of_a_loop_share_one_thread_which_ends_with_the_last() -> None:
 def test_a_loop_that_waits_is_held_by_nobody() -> None:
     found: list[str | None] = []
 
-    async def scenario() -> None:
-        import sys
+    def look(thread_id: int) -> None:
+        time.sleep(0.2)
+        found.append(holder_of(sys._current_frames()[thread_id]))
 
-        thread_id = threading.get_ident()
-        done = asyncio.get_running_loop().run_in_executor(
-            None, lambda: (time.sleep(0.2), found.append(holder_of(sys._current_frames()[thread_id])))
-        )
-        await done
+    async def scenario() -> None:
+        await asyncio.to_thread(look, threading.get_ident())
 
     asyncio.run(scenario())
     assert found == [None]

@@ -97,7 +97,7 @@ class Consumer(LoopBound, Generic[K, V]):
 
     def __init__(
         self,
-        settings: Mapping[str, Value] | ConsumerConfig | None = None,
+        settings: Mapping[str, object] | ConsumerConfig | None = None,
         *,
         key_deserializer: Deserializer[K] | str | None = None,
         value_deserializer: Deserializer[V] | str | None = None,

@@ -68,7 +68,7 @@ class Producer(LoopBound, Generic[K, V]):
 
     def __init__(
         self,
-        settings: Mapping[str, Value] | ProducerConfig | None = None,
+        settings: Mapping[str, object] | ProducerConfig | None = None,
         *,
         partitioner: Partitioner | str | None = None,
         key_serializer: Serializer[K] | str | None = None,

@@ -83,7 +83,7 @@ class ShareConsumer(LoopBound, Generic[K, V]):
 
     def __init__(
         self,
-        settings: Mapping[str, Value] | ShareConsumerConfig | None = None,
+        settings: Mapping[str, object] | ShareConsumerConfig | None = None,
         *,
         on_acknowledged: OnAcknowledged | None = None,
         key_deserializer: Deserializer[K] | str | None = None,
@@ -95,7 +95,7 @@ class ShareConsumer(LoopBound, Generic[K, V]):
         """``on_acknowledged`` gets the result of every acknowledgement, including implicit ones."""
         super().__init__(environment)
         given = settings if isinstance(settings, ShareConsumerConfig) else None
-        config = given or ShareConsumerConfig.parse(merged(cast("Mapping[str, Value]", settings), named))
+        config = given or ShareConsumerConfig.parse(merged(cast("Mapping[str, object]", settings), named))
         if not config.group_id:
             raise InvalidConfig("a share consumer needs group.id")
         self.config = config

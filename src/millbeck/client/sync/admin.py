@@ -21,7 +21,7 @@ class Admin(Background):
 
     def __init__(
         self,
-        settings: Mapping[str, Value] | AdminConfig | None = None,
+        settings: Mapping[str, object] | AdminConfig | None = None,
         *,
         environment: Environment | None = None,
         **named: Value,

@@ -54,7 +54,7 @@ class Consumer(Background, Generic[K, V]):
 
     def __init__(
         self,
-        settings: Mapping[str, Value] | ConsumerConfig | None = None,
+        settings: Mapping[str, object] | ConsumerConfig | None = None,
         *,
         key_deserializer: Deserializer[K] | str | None = None,
         value_deserializer: Deserializer[V] | str | None = None,

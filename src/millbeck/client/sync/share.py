@@ -23,7 +23,7 @@ class ShareConsumer(Background, Generic[K, V]):
 
     def __init__(
         self,
-        settings: Mapping[str, Value] | ShareConsumerConfig | None = None,
+        settings: Mapping[str, object] | ShareConsumerConfig | None = None,
         *,
         on_acknowledged: OnAcknowledged | None = None,
         key_deserializer: Deserializer[K] | str | None = None,

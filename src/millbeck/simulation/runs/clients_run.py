@@ -145,10 +145,17 @@ class ClientsRun:
 
     async def _produce(self, environment: Environment, servers: dict[str, str], name: str) -> None:
         dice = stream(self.plan.seed, f"clients {name}")
-        settings = {"linger.ms": self.plan.linger_ms, "compression.type": self.plan.compression}
-        patience = {"delivery.timeout.ms": 600_000, "request.timeout.ms": 5_000, "max.block.ms": 120_000}
+        settings: dict[str, str | int] = {
+            **servers,
+            "client.id": name,
+            "linger.ms": self.plan.linger_ms,
+            "compression.type": self.plan.compression,
+            "delivery.timeout.ms": 600_000,
+            "request.timeout.ms": 5_000,
+            "max.block.ms": 120_000,
+        }
         count = 0
-        async with Producer(servers | settings | patience, environment=environment, client_id=name) as producer:
+        async with Producer(settings, environment=environment) as producer:
             while self._is_producing:
                 for _ in range(dice.randint(1, 5)):
                     number = dice.randrange(self.plan.partition_count)
@@ -212,8 +219,8 @@ class ClientsRun:
             while any([await consumer.position(each) < ends[each] for each in partitions]):
                 for partition, records in (await consumer.poll()).items():
                     found[partition] += [(record.offset, _text(record)) for record in records]
-        for partition, records in found.items():
-            self.history.record_final_read(str(partition.partition), records)
+        for partition, read in found.items():
+            self.history.record_final_read(str(partition.partition), read)
 
 
 class _Member:
