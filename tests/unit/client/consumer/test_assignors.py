@@ -222,6 +222,7 @@ def test_members_with_an_assignor_of_their_own_share_partitions_by_it() -> None:
         async with asyncio.timeout(60):
             while [len(consumer.assignment) for consumer in consumers] != [0, 2]:
                 await asyncio.gather(*(consumer.poll(timeout_s=0.5) for consumer in consumers))
+        assert consumers[1].assignment == [TopicPartition("t", 0), TopicPartition("t", 1)]
         for consumer in consumers:
             await consumer.close()
 
