@@ -16,6 +16,7 @@ from functools import lru_cache, partial
 from typing import Any, Final
 
 from millbeck.pipeline.connect.config.definitions import ConfigDef
+from millbeck.pipeline.connect.converters.avro_converter import AvroConverter
 from millbeck.pipeline.connect.converters.json_converter import JsonConverter
 from millbeck.pipeline.connect.converters.plain import (
     BooleanConverter,
@@ -32,6 +33,7 @@ from millbeck.pipeline.connect.errors import ConfigError
 from millbeck.pipeline.connect.model.record import Side
 from millbeck.pipeline.connect.transforms.base import SidedTransformation
 from millbeck.pipeline.connect.transforms.cast import Cast
+from millbeck.pipeline.connect.transforms.debezium import EventRouter, ExtractNewRecordState
 from millbeck.pipeline.connect.transforms.fields import ExtractField, HoistField, MaskField, ReplaceField, ValueToKey
 from millbeck.pipeline.connect.transforms.flatten import Flatten
 from millbeck.pipeline.connect.transforms.headers import DropHeaders, HeaderFrom, InsertHeader
@@ -127,6 +129,9 @@ BUILT_IN: Final[tuple[Plugin, ...]] = (
     *_sided(f"{_KAFKA}.transforms", SetSchemaMetadata),
     *_sided(f"{_KAFKA}.transforms", TimestampConverter),
     *_plain(f"{_KAFKA}.transforms", (PluginKind.TRANSFORMATION,), TimestampRouter, ValueToKey),
+    *_plain("io.debezium.transforms", (PluginKind.TRANSFORMATION,), ExtractNewRecordState),
+    *_plain("io.debezium.transforms.outbox", (PluginKind.TRANSFORMATION,), EventRouter),
+    *_plain("io.confluent.connect.avro", (PluginKind.CONVERTER,), AvroConverter),
     *_plain(
         f"{_KAFKA}.transforms.predicates", (PluginKind.PREDICATE,), HasHeaderKey, RecordIsTombstone, TopicNameMatches
     ),

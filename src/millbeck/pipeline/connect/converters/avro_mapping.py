@@ -374,9 +374,12 @@ class _Reading:
     def _array(self, avro: Any, namespace: str, depth: int) -> Schema:
         items = avro.get("items")
         element = self.schema(items, namespace, depth + 1)
-        is_entry = isinstance(items, dict) and (
-            items.get("connect.internal.type") == _ENTRY
-            or ((items.get("name") or "").startswith(_ENTRY) and items.get("namespace") == _NAMESPACE)
+        named = items
+        if isinstance(items, str):
+            named = self.names.get(f"{namespace}.{items}", self.names.get(items))
+        is_entry = isinstance(named, dict) and (
+            named.get("connect.internal.type") == _ENTRY
+            or (str(named.get("name")).startswith(_ENTRY) and named.get("namespace", namespace) == _NAMESPACE)
         )
         if is_entry and [each.name for each in element.fields] == ["key", "value"]:
             key, value = (each.schema for each in element.fields)

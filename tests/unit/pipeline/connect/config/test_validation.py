@@ -88,7 +88,10 @@ def test_settings_are_declared_as_in_kafka() -> None:
         for each in theirs["configs"]:
             found = ours[each["value"]["name"]]
             assert {**found["definition"], "documentation": ""} == {**each["definition"], "documentation": ""}
-            assert found["value"] == each["value"]
+            # Classes of others than Kafka are ours alone.
+            kafkas = [name for name in found["value"]["recommended_values"] if name.startswith("org.apache.kafka.")]
+            recommended = kafkas or found["value"]["recommended_values"]
+            assert {**found["value"], "recommended_values": recommended} == each["value"]
 
 
 @pytest.mark.parametrize(("body", "theirs"), [case for case in CASES if is_stricter(case[0])])
