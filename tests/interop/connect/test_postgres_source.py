@@ -19,6 +19,7 @@ from millbeck.pipeline.connect.connectors.declared import connector_of, implemen
 from millbeck.pipeline.connect.connectors.interface import ConnectorContext, SourceConnector
 from millbeck.pipeline.connect.errors import ConfigError, RetriableError
 from tests.interop.connect.postgres_server import PostgresServer, bin_directory, wait_until
+from tests.interop.connect.postgres_writer import Writer
 from tests.interop.connect.source_runner import Log, SourceRunner
 
 pytestmark = pytest.mark.skipif(bin_directory() is None, reason="no PostgreSQL: apt-get install postgresql")
@@ -194,57 +195,6 @@ def test_generated_values_come_back(server: PostgresServer) -> None:
         assert {**found[number], "id": 0} == {**found[number + 1000], "id": 0}
 
 
-class Writer:
-    """Transactions of 1 to 40 changes by chance, and what the table holds after them."""
-
-    def __init__(self, server: PostgresServer, seed: int) -> None:
-        self._db = server.connect(autocommit=False)
-        self._chance = random.Random(seed)
-        self.rows: dict[int, str] = {}
-        self.changes = 0
-        self.transactions = 0
-        self._next = 1
-
-    def create(self, *, rows: int = 0) -> None:
-        self._db.execute("create table items (id int primary key, note text, tx int)")
-        self._db.execute("insert into items select i, 'row', 0 from generate_series(1, %s) i", (rows,))
-        self._db.commit()
-        self.rows = dict.fromkeys(range(1, rows + 1), "row")
-        self._next = rows + 1
-
-    def transaction(self, count: int | None = None) -> None:
-        self.transactions += 1
-        rows = dict(self.rows)
-        made = 0
-        for _ in range(count or self._chance.randrange(1, 40)):
-            kind = self._chance.random()
-            note = f"{self.transactions}-{self._chance.randrange(10**6)}"
-            if kind < 0.6 or not rows:
-                self._db.execute("insert into items values (%s, %s, %s)", (self._next, note, self.transactions))
-                rows[self._next] = note
-                self._next += 1
-            else:
-                number = self._chance.choice(list(rows)[:500])
-                if kind < 0.85:
-                    self._db.execute(
-                        "update items set note = %s, tx = %s where id = %s", (note, self.transactions, number)
-                    )
-                    rows[number] = note
-                else:
-                    self._db.execute("delete from items where id = %s", (number,))
-                    del rows[number]
-            made += 1
-        if self._chance.random() < 0.1:
-            self._db.rollback()
-            return
-        self._db.commit()
-        self.rows = rows
-        self.changes += made
-
-    def close(self) -> None:
-        self._db.close()
-
-
 def folded(log: Log) -> dict[int, str]:
     """The table that the records make, applied in their order."""
     rows: dict[int, str] = {}
@@ -322,44 +272,54 @@ def test_a_snapshot_goes_on_after_kills_while_rows_change(server: PostgresServer
     writer.close()
 
 
-def test_an_incremental_snapshot_while_rows_change(server: PostgresServer) -> None:
-    """Rows that were there before the connector are read while the table changes; kills do not matter."""
+def test_incremental_snapshots_while_rows_change(server: PostgresServer) -> None:
+    """Rows are read again and again while they change; kills do not matter."""
     chance = random.Random(3)
-    writer = Writer(server, 21)
-    writer.create(rows=30_000)
-    settings = {"snapshot_mode": "no_data", "signal_data_collection": "public.signals"}
+    writer = Writer(server, 21, hot=30)
+    writer.create(rows=12_000)
+    settings = {
+        "snapshot_mode": "no_data",
+        "table_include_list": "public.items",
+        "signal_data_collection": "public.signals",
+    }
+    is_over = threading.Event()
+
+    def write() -> None:
+        while not is_over.wait(0.002):
+            writer.transaction(3)
+
+    thread = threading.Thread(target=write)
     with server.connect() as db:
-        db.execute("create table signals (id text primary key, type text not null, data text)")
+        db.execute("create table signals (id serial primary key, type text not null, data text)")
         log = Log()
-        running = started(server, log, tasks_max=2, table_include_list="public.items", **settings)
+        running = started(server, log, tasks_max=2, **settings)
         running.turn()
-        writer.transaction()
-        db.execute(
-            "insert into signals values ('one', 'execute-snapshot', %s)",
-            (json.dumps({"data-collections": ["public.items"]}),),
-        )
-        running.run_until(lambda: "millbeck.incremental" in (log.get(SERVER) or {}))
-        for _ in range(12):
-            for _ in range(chance.randrange(1, 6)):
-                writer.transaction()
-            running.turn(loses=(0,) if chance.random() < 0.2 else ())
-            if chance.random() < 0.2:
-                running.stop()
-                running = started(server, log, tasks_max=2, table_include_list="public.items", **settings)
-        running.run_until(lambda: "millbeck.incremental" not in (log.get(SERVER) or {}))
-        for _ in range(5):
-            writer.transaction()
+        thread.start()
+        for _ in range(6):
+            db.execute(
+                "insert into signals (type, data) values ('execute-snapshot', %s)",
+                (json.dumps({"data-collections": ["public.items"]}),),
+            )
+            running.run_until(lambda: "millbeck.incremental" in (log.get(SERVER) or {}))
+            for _ in range(3):
+                running.turn(loses=(0,) if chance.random() < 0.2 else ())
+                if chance.random() < 0.15:
+                    running.stop()
+                    running = started(server, log, tasks_max=2, **settings)
+            running.run_until(lambda: "millbeck.incremental" not in (log.get(SERVER) or {}))
+        is_over.set()
+        thread.join()
         running.run_until(lambda: folded(log) == writer.rows)
-        assert not [partition for partition, _ in log.items() if "chunk" in partition]
-        reads = [value["source"] for _, value in log.of("shop.public.items") if value and value["op"] == "r"]
-        assert len(reads) > 25_000
-        assert {source["snapshot"] for source in reads} == {"incremental"}
-        # Never does a row that was read stand behind a later change of it.
         running.stop()
-    rows: dict[int, str] = {}
+    assert not [partition for partition, _ in log.items() if "chunk" in partition]
+    sources = [value["source"] for _, value in log.of("shop.public.items") if value and value["op"] == "r"]
+    assert len(sources) > 6 * 11_000
+    assert {source["snapshot"] for source in sources} == {"incremental"}
+    # A row that was read is what the changes before it have made of it.
+    rows: dict[int, str | None] = {}
     for key, value in log.of("shop.public.items"):
         if value is None or value["op"] == "d":
-            rows.pop(key["id"], None)
+            rows[key["id"]] = None
         elif value["op"] == "r" and key["id"] in rows:
             assert value["after"]["note"] == rows[key["id"]]
         else:
