@@ -16,7 +16,7 @@ CLIENTS ?=
 PARSERS ?=
 
 BENCHES := core full budgets rebalance scale turns cold-reads churn cluster compaction spark tls security clients registry
-PROOFS := sim mutants guarantees golden interop franz-go fuzz parsers upgrade client-bounds nemesis pipeline-nemesis registry-nemesis registry topologies docs
+PROOFS := sim mutants guarantees golden interop franz-go fuzz parsers upgrade client-bounds nemesis pipeline-nemesis registry-nemesis registry topologies connect docs
 
 .DEFAULT_GOAL := help
 .PHONY: help $(READY) $(LEAN) run test build java check types ci docs shape clean bench prove prove-docs $(filter-out docs,$(PROOFS))

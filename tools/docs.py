@@ -65,6 +65,7 @@ def configuration() -> Iterator[str]:
     from millbeck.client.producer import ProducerConfig
     from millbeck.client.schemas.settings import SerdeConfig
     from millbeck.client.share.config import ShareConsumerConfig
+    from millbeck.pipeline.connect.worker.config import WorkerConfig
     from millbeck.registry.rest.config import RegistryConfig
     from millbeck.server.config import BROKER_OPTIONS, GROUP_OPTIONS
     from millbeck.storage.config import TOPIC_OPTIONS
@@ -76,7 +77,7 @@ def configuration() -> Iterator[str]:
         "(a dash), for one broker, or for the whole cluster.",
         "",
     )
-    for title in ("Topics", "Brokers", "Groups", "Clients", "Schema registry"):
+    for title in ("Topics", "Brokers", "Groups", "Clients", "Schema registry", "Connect workers"):
         yield f"- [{title}](#{title.lower().replace(' ', '-')})"
     yield from (
         "",
@@ -114,6 +115,15 @@ def configuration() -> Iterator[str]:
         "",
     )
     yield from _options_table(RegistryConfig.options)
+    yield from (
+        "",
+        "## Connect workers",
+        "",
+        "Of `millbeck connect worker` and `millbeck connect standalone`. Settings of a client beside these are those "
+        "of all clients of the worker, `producer.*` and `consumer.*` those of tasks, `spark.*` those of the session.",
+        "",
+    )
+    yield from _options_table(WorkerConfig.options)
 
 
 def _options_table(options: Iterable[Any], *, has_default_of_brokers: bool = False) -> Iterator[str]:

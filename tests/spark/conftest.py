@@ -57,7 +57,13 @@ def log() -> Iterator[LiveLog]:
     from millbeck.testing.broker_process import broker
     from tests.spark.live_log import LiveLog
 
-    settings = {"num.partitions": "1", "auto.create.topics.enable": "false", "log.cleaner.backoff.ms": "200"}
+    settings = {
+        "num.partitions": "1",
+        "auto.create.topics.enable": "false",
+        "log.cleaner.backoff.ms": "200",
+        # A worker that has vanished is missed soon.
+        "group.min.session.timeout.ms": "500",
+    }
     with broker(settings) as running:
         live = LiveLog(running)
         yield live

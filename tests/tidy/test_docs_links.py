@@ -96,7 +96,8 @@ def _settings(root: Path) -> frozenset[str]:
 @cache
 def _entry_point_groups(root: Path) -> frozenset[str]:
     """Groups of entry points look like names of the package, too."""
-    sources = [root / "src/millbeck/pipeline/connect/plugins.py", *(root / "src/millbeck/server").rglob("*.py")]
+    connect = [root / "src/millbeck/pipeline/connect" / name for name in ("plugins.py", "connectors/declared.py")]
+    sources = [*connect, *(root / "src/millbeck/server").rglob("*.py")]
     return frozenset(name for each in sources for name in re.findall(r'"(millbeck\.\w+)"', each.read_text("utf-8")))
 
 

@@ -116,6 +116,8 @@ ON_THE_REAL_MACHINE = {
     "millbeck.client.schemas.known_protos": "reads files of an installed package",
     "millbeck.client.schemas.protoc": "runs protoc on files of its own",
     "millbeck.pipeline.connect.connectors.objects.clock": "completes and names files by the wall clock where asked to",
+    "millbeck.pipeline.connect.worker.serving": "asks how many cores there are",
+    "millbeck.pipeline.connect.connectors.files": "reads and writes files of the machine that tasks run on",
     "millbeck.pipeline.formats.schema_files": "reads schemas from the user's files and compiles them",
     "millbeck.pipeline.connect.postgres.connector": "owns a replication stream, and says when it was read",
     "millbeck.pipeline.connect.postgres.snapshot": "says when a snapshot was taken",

@@ -120,6 +120,10 @@ class _Membership(ClassicMember[MemberAssignment]):
         parts = self._assign_all(response.protocol_name or "", metadata)
         return [SyncGroupRequestAssignment(member_id, parts.get(member_id, b"")) for member_id in metadata]
 
+    def _removed(self) -> None:
+        self.is_lost = True
+        self._on_change()
+
     def _taken(self, protocol: str, assignment: bytes) -> MemberAssignment:
         return MemberAssignment(protocol, assignment, self.generation, self.member_id, self._is_leader)
 
@@ -136,10 +140,12 @@ class GroupMember(LoopBound):
         assign: Assign,
         on_assigned: Callable[[MemberAssignment], Awaitable[None] | None],
         on_revoked: Callable[[], Awaitable[None] | None],
+        on_lost: Callable[[], Awaitable[None] | None] | None = None,
         environment: Environment | None = None,
         **named: Value,
     ) -> None:
-        """``protocols`` has the metadata by protocol name; a function is called for each rebalance."""
+        """``protocols`` has the metadata by protocol name; a function is called for each rebalance. With ``on_lost``,
+        that is called instead of ``on_revoked`` when the group has removed this member already."""
         super().__init__(environment)
         self.config = GroupMemberConfig.parse(merged(settings, named))
         self._protocol_type = protocol_type
@@ -147,6 +153,7 @@ class GroupMember(LoopBound):
         self._assign = assign
         self._on_assigned = on_assigned
         self._on_revoked = on_revoked
+        self._on_lost = on_lost
         self._changed = asyncio.Event()
         self._is_assigned = False
 
@@ -196,7 +203,7 @@ class GroupMember(LoopBound):
             self._changed.clear()
             if member.is_lost:
                 member.is_lost = False
-                await self._revoke()
+                await self._lose()
             if member.failure is not None:
                 raise member.failure
             if member.needs_join and not member.is_joining:
@@ -206,11 +213,22 @@ class GroupMember(LoopBound):
             if joined is not None:
                 self._is_assigned = True
                 await _wait(self._on_assigned(joined))
+                if member.needs_join:
+                    # Requested while this member was joining.
+                    self._changed.set()
 
     async def _revoke(self) -> None:
         if self._is_assigned:
             self._is_assigned = False
             await _wait(self._on_revoked())
+
+    async def _lose(self) -> None:
+        if self._on_lost is None:
+            await self._revoke()
+            return
+        # Also when a rebalance is under way: the part of before may be somebody else's by now.
+        self._is_assigned = False
+        await _wait(self._on_lost())
 
     async def close(self) -> None:
         """Give up the assignment and leave the group."""

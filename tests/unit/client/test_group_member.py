@@ -76,6 +76,49 @@ def test_members_are_given_their_parts_and_a_rebalance_revokes_first() -> None:
     in_world(scenario)
 
 
+def test_a_rebalance_requested_while_joining_is_not_forgotten() -> None:
+    class Asking(Worker):
+        generations = 0
+
+        def assign(self, protocol: str, metadata: Mapping[str, bytes]) -> dict[str, bytes]:
+            self.generations += 1
+            if self.generations == 1:
+                self.member.rejoin("there is more to do")
+            return super().assign(protocol, metadata)
+
+    async def scenario(environment: Environment) -> None:
+        worker = Asking(environment, "a")
+        async with worker.member:
+            await asyncio.sleep(10)
+            assert worker.told == ["assigned a/a", "revoked", "assigned a/a"]
+
+    in_world(scenario)
+
+
+@pytest.mark.parametrize("rejoins", [False, True], ids=["by a heartbeat", "as it joins again"])
+def test_a_member_that_the_group_has_removed_is_told_so(rejoins: bool) -> None:
+    async def scenario(environment: Environment) -> None:
+        first, second = Worker(environment, "a"), Worker(environment, "b")
+        lost: list[str] = []
+        first.member._on_lost = lambda: lost.append("lost")
+        async with first.member, second.member:
+            await first.until("a,b/a")
+            count = first.told.count("assigned a,b/a")
+            # The group hears of it before the member does.
+            await first.member._member._send_leave("somebody else has removed it")
+            if rejoins:
+                first.member.rejoin("it asks")
+            async with asyncio.timeout(60):
+                while not lost:
+                    await asyncio.sleep(0.1)
+            async with asyncio.timeout(60):
+                while first.told.count("assigned a,b/a") == count:
+                    await asyncio.sleep(0.1)
+        assert lost == ["lost"]
+
+    in_world(scenario)
+
+
 def test_another_protocol_type_in_the_same_group_is_an_error_that_stays() -> None:
     async def scenario(environment: Environment) -> None:
         first, stranger = Worker(environment, "a"), Worker(environment, "b", protocol_type="other")

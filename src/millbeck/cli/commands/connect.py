@@ -1,4 +1,4 @@
-"""``millbeck connect``: check the configurations of connectors, and try their converters and transforms."""
+"""``millbeck connect``: workers, connectors, their configurations, converters and transforms."""
 
 from __future__ import annotations
 
@@ -23,15 +23,22 @@ METADATA_SECONDS: Final = 10.0
 
 _VERBS: Final = ("create", "delete", "dlq", "list", "offsets", "pause", "restart", "resume", "status", "stop")
 """The subcommands that ask a worker, imported when used."""
+_WORKERS: Final = ("standalone", "worker")
+"""The subcommands that run one."""
 
 
 class _Verbs(click.Group):
     command_class = Command
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), *_VERBS])
+        return sorted([*super().list_commands(ctx), *_VERBS, *_WORKERS])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _WORKERS:
+            from millbeck.cli.connectors import workers
+
+            started: click.Command = getattr(workers, cmd_name)
+            return started
         if cmd_name not in _VERBS:
             return super().get_command(ctx, cmd_name)
         if cmd_name == "dlq":
@@ -46,10 +53,13 @@ class _Verbs(click.Group):
 
 @click.group(cls=_Verbs)
 def command() -> None:
-    """Manage connectors of Kafka Connect, check their configurations, and try their converters and transforms.
+    """Run connectors, manage them, check their configurations, and try their converters and transforms.
 
-    The verbs about running connectors ask a worker's REST interface, such as that of Kafka Connect; there is no worker
-    of our own yet.
+    \b
+    Examples:
+      millbeck connect standalone worker.properties orders-sink.json
+      millbeck connect worker worker.properties
+      millbeck connect list
     """
 
 

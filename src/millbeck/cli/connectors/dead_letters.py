@@ -72,6 +72,55 @@ def _letter_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+@dlq.command("list")
+@output_option
+@target_options
+@worker_command
+def list_(output: str, target: Target, worker: Worker) -> None:
+    """List connectors with a dead-letter topic, and how many letters are there.
+
+    \b
+    Examples:
+      millbeck connect dlq list
+      millbeck connect dlq list -b 127.0.0.1:9092 -o json
+    """
+    found = worker.ask("GET", "connectors", query={"expand": "info"})
+    topics = {
+        name: topic.strip()
+        for name, each in sorted(found.items())
+        if (topic := each.get("info", {}).get("config", {}).get(SETTING, "")).strip()
+    }
+
+    async def main(environment: Environment) -> None:
+        from millbeck.client.errors import PartitionUnavailable
+        from millbeck.kernel.errors import UnknownTopicOrPartition
+
+        rows: list[dict[str, Any]] = []
+        async with _consumer(target, environment, "list") as consumer:
+            await check_reachable(consumer.cluster, target)
+            for name, topic in topics.items():
+                try:
+                    count: int | str = await _letter_count(consumer, topic)
+                except (UnknownTopicOrPartition, PartitionUnavailable):
+                    count = "no topic"
+                rows.append({"connector": name, "topic": topic, "letters": count})
+        show_rows(rows, output, columns=("connector", "topic", "letters"))
+
+    if topics:
+        run(main)
+    else:
+        show_rows([], output, columns=("connector", "topic", "letters"))
+
+
+async def _letter_count(consumer: Consumer, topic: str) -> int:
+    from millbeck.kernel.ids import TopicPartition
+
+    described = await consumer.cluster.topic(topic, timeout_s=METADATA_SECONDS)
+    places = [TopicPartition(topic, number) for number in described.partitions]
+    begins, ends = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
+    return sum(ends[place] - begins[place] for place in places)
+
+
 @dlq.command("show")
 @_letter_options
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="At most this many letters.")

@@ -82,10 +82,13 @@ class BatchProducer:
         settings: Mapping[str, Value] | ProducerConfig,
         *,
         ticket: TransactionHandle | None = None,
+        cluster: Cluster | None = None,
     ) -> None:
+        """With ``cluster``, its connections are used, and `close` leaves it open."""
         config = settings if isinstance(settings, ProducerConfig) else ProducerConfig.parse(settings)
         self.config = config
-        self.cluster = Cluster(environment, config, in_flight_max=config.max_in_flight, creates_topics=True)
+        self.cluster = cluster or Cluster(environment, config, in_flight_max=config.max_in_flight, creates_topics=True)
+        self._owns_cluster = cluster is None
         self._clock = environment.clock
         self._identity = None if ticket is None else ProducerIdentity(ticket.producer_id, ticket.epoch, True)
         self._transactional_id = None if ticket is None else ticket.transactional_id
@@ -117,8 +120,17 @@ class BatchProducer:
                 if not error.retriable or deadline.has_passed:
                     raise
 
-    async def put(self, partition: TopicPartition, payload: bytes, record_count: int) -> None:
-        """Send a batch once the partition's previous batch is acknowledged. Raises the error of the previous batch."""
+    async def put(
+        self,
+        partition: TopicPartition,
+        payload: bytes,
+        record_count: int,
+        timestamps: tuple[int, int] | None = None,
+    ) -> None:
+        """Send a batch once the partition's previous batch is acknowledged. Raises the error of the previous batch.
+
+        ``timestamps`` are the base and the largest of the records; without, all have the current time.
+        """
         lane = self._lanes.get(partition)
         if lane is None:
             first_free_offset = -1 if self._transactional_id is None else await self._end_of(partition)
@@ -127,7 +139,7 @@ class BatchProducer:
             await lane.delivery
         if self._identity is None:
             self._identity = await self._identify() if self.config.enable_idempotence else NOBODY
-        batch = self._encode(payload, record_count, lane, self._identity)
+        batch = self._encode(payload, record_count, lane, self._identity, timestamps)
         lane.next_sequence = (lane.next_sequence + record_count) % SEQUENCE_COUNT
         lane.record_count += record_count
         lane.delivery = self.cluster.spawn(self._deliver(partition, batch, record_count))
@@ -143,17 +155,26 @@ class BatchProducer:
 
     async def close(self) -> None:
         """Close; batches that are not acknowledged are abandoned."""
-        await self.cluster.close()
+        if self._owns_cluster:
+            await self.cluster.close()
 
-    def _encode(self, payload: bytes, record_count: int, lane: _Lane, identity: ProducerIdentity) -> bytes:
+    def _encode(
+        self,
+        payload: bytes,
+        record_count: int,
+        lane: _Lane,
+        identity: ProducerIdentity,
+        timestamps: tuple[int, int] | None,
+    ) -> bytes:
         now_ms = self._clock.wall_ms()
+        base_timestamp, max_timestamp = (now_ms, now_ms) if timestamps is None else timestamps
         attributes = int(self._codec) | (TRANSACTIONAL_BIT if self._transactional_id is not None else 0)
         return assemble(
             payload if self._codec is Codec.NONE else compress(self._codec, payload, self._level),
             record_count=record_count,
             last_offset_delta=record_count - 1,
-            base_timestamp=now_ms,
-            max_timestamp=now_ms,
+            base_timestamp=base_timestamp,
+            max_timestamp=max_timestamp,
             attributes=attributes,
             producer_id=identity.producer_id,
             producer_epoch=identity.epoch,

@@ -53,6 +53,8 @@ class ConnectorClass:
     version: str = __version__
     is_exactly_once: bool = True
     """A source that stores its offsets together with its records: all of them do, unless they have no offsets."""
+    is_single: bool = False
+    """It has one task, whatever tasks.max says."""
     has_own_transactions: bool = False
     """A source that can keep the other system's transactions whole (``transaction.boundary=connector``)."""
     delivery: Delivery = Delivery.AT_LEAST_ONCE

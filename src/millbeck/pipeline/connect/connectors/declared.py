@@ -69,6 +69,7 @@ FILE_SOURCE: Final = ConnectorClass(
     name="org.apache.kafka.connect.file.FileStreamSourceConnector",
     kind=ConnectorKind.SOURCE,
     doc="The lines of a file, each a record.",
+    is_single=True,
     implementation=f"{_PACKAGE}.files.source:FileSource",
     offset_problem=_file_offset_problem,
     config_def=ConfigDef(

@@ -134,6 +134,9 @@ class SourceShare:
 
     payload: Any = None
     """Whatever ``read`` needs: a range, a key interval, raw bytes (at most 16 MB travel well)."""
+    key: str | None = None
+    """What this share reads, such as a table's name. While the share of one key fails, those of other keys go on;
+    without a key, the whole connector waits for the next attempt."""
     is_long: bool = False
     """It will take many seconds (a snapshot, catching up), so it must not travel with small shares of others."""
 
@@ -286,8 +289,8 @@ class SinkRecords(Protocol):
 
     def raw_batches(self) -> Iterator[Any] | None:
         """Instead of iterating: `pyarrow.RecordBatch` es of what is stored, with the columns ``topic``, ``partition``,
-        ``offset``, ``timestamp`` (milliseconds), ``key``, ``value`` (binary). None if transforms are configured, or
-        records have to be looked at one by one for another reason.
+        ``offset``, ``timestamp``, ``timestampType``, ``key`` and ``value``, as the source of ``format("millbeck")`` has
+        them. None if transforms are configured, or records have to be looked at one by one for another reason.
         """
 
     def reject(self, record: SinkRecord, error: Exception) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from millbeck.pipeline.connect.errors import ConnectError
-from millbeck.pipeline.connect.state.configs import StateRecord
+from millbeck.pipeline.connect.state.configs import StateRecord, TaskId
 from millbeck.pipeline.connect.state.offsets import OffsetRecord
 
 
@@ -42,6 +42,9 @@ class Decision:
     group: str | None = None
     """The consumer group whose offsets are altered, or deleted when there are none."""
     group_offsets: tuple[GroupOffset, ...] | None = None
+    connector: str = ""
+    """The connector whose offsets are altered."""
+    restarted_task: TaskId | None = None
 
 
 class RestError(ConnectError):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qs
 
@@ -16,13 +16,16 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from millbeck.pipeline.connect.connectors.connector_class import SettingProblem
 from millbeck.pipeline.connect.rest.answers import NO_BODY, Decision, GroupOffset, Request, RestError, bad_request
-from millbeck.pipeline.connect.rest.routes import GroupRead, Routes
+from millbeck.pipeline.connect.rest.forwarding import FORWARDED_HEADER, Forwarded, ForwardedRequest
+from millbeck.pipeline.connect.rest.routes import Checked, GroupRead, Routes
 
 log = logging.getLogger(__name__)
 
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024
 _JSON: Final = "application/json"
+_METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _PARAMETERS_MAX: Final = 100
 _WITH_BODY: Final = ("POST", "PUT", "PATCH")
 
@@ -33,8 +36,20 @@ class Backend(Protocol):
     async def perform(self, decision: Decision) -> None:
         """Write the records and wait until they are read back."""
 
+    async def problems(self, settings: Mapping[str, str]) -> Iterable[SettingProblem]:
+        """What a connector finds wrong with its settings in the other system."""
+
     async def committed(self, group: str) -> Iterable[GroupOffset]:
         """The committed offsets of a consumer group."""
+
+    def elsewhere(self, decision: Decision) -> str | None:
+        """The address of the worker that has to do what a decision says; None for this one."""
+
+    async def forward(self, url: str, request: ForwardedRequest) -> Forwarded:
+        """Ask another worker."""
+
+    def metrics(self) -> str:
+        """The worker's metrics in Prometheus' format."""
 
 
 class ConnectApp:
@@ -49,6 +64,9 @@ class ConnectApp:
             return
         try:
             decision = await self._decision(HttpRequest(scope, receive))
+        except _Answered as answered:
+            await answered.response(scope, receive, send)
+            return
         except RestError as error:
             decision = error.decision()
         except ClientDisconnect:
@@ -59,16 +77,49 @@ class ConnectApp:
         await _response(decision, scope)(scope, receive, send)
 
     async def _decision(self, http: HttpRequest) -> Decision:
-        body = await _body(http)
+        content = await _content(http)
+        body = _parsed(http, content)
         if self.routes is None:
             message = "Worker is still starting up." if http.url.path == "/health" else "the worker is starting"
             raise RestError(503, message)
+        if http.url.path == "/metrics" and http.method == "GET":
+            raise _Answered(Response(self._backend.metrics(), 200, media_type=_METRICS))
         outcome = self.routes.respond(_request(http, body))
         if isinstance(outcome, GroupRead):
             return outcome.answered(await self._backend.committed(outcome.group))
+        if isinstance(outcome, Checked):
+            return outcome.answered(await self._backend.problems(outcome.settings))
         if outcome.status < 300:
+            url = self._backend.elsewhere(outcome)
+            if url is not None:
+                await self._forward(url, http, content)
             await self._backend.perform(outcome)
         return outcome
+
+    async def _forward(self, url: str, http: HttpRequest, content: bytes) -> None:
+        """Answer with what the worker that has to do it answers, which is raised."""
+        if FORWARDED_HEADER in http.headers:
+            # Two workers take each other for the one; the group has not settled yet.
+            raise RestError(
+                409,
+                "Cannot complete request because of a conflicting operation (e.g. worker rebalance)",
+            )
+        target = _target(http)
+        found = await self._backend.forward(url, ForwardedRequest(http.method, target, content))
+        headers = {} if found.location is None else {"location": found.location}
+        raise _Answered(Response(found.body or None, found.status, headers, _JSON if found.body else None))
+
+
+class _Answered(Exception):
+    def __init__(self, response: Response) -> None:
+        super().__init__()
+        self.response = response
+
+
+def _target(http: HttpRequest) -> str:
+    path: bytes = http.scope.get("raw_path") or http.scope["path"].encode()
+    query: bytes = http.scope["query_string"]
+    return (path.partition(b"?")[0] + (b"?" + query if query else b"")).decode("latin-1")
 
 
 def _request(http: HttpRequest, body: Any) -> Request:
@@ -81,13 +132,17 @@ def _request(http: HttpRequest, body: Any) -> Request:
     return Request(method=http.method, path=path.partition(b"?")[0].decode("latin-1"), query=query, body=body)
 
 
-async def _body(http: HttpRequest) -> Any:
-    """The JSON of the body; None when there is none."""
+async def _content(http: HttpRequest) -> bytes:
     content = bytearray()
     async for part in http.stream():
         content += part
         if len(content) > BODY_BYTES_MAX:
             raise RestError(413, f"the body is longer than {BODY_BYTES_MAX} bytes")
+    return bytes(content)
+
+
+def _parsed(http: HttpRequest, content: bytes) -> Any:
+    """The JSON of the body; None when there is none."""
     if http.method not in _WITH_BODY or not content:
         return None
     if http.headers.get("content-type", _JSON).partition(";")[0].strip().lower() != _JSON:

@@ -191,7 +191,7 @@ class Herder:
             if name not in self._configs.connectors:
                 raise not_found(f"Unknown connector: {name}")
             raise not_found(f"Unknown task: {name}-{task}")
-        return Decision(status=204)
+        return Decision(status=204, restarted_task=TaskId(name, task))
 
     def topics(self, name: str) -> dict[str, Any]:
         return {name: {"topics": list(self._cluster.statuses.topics.get(name, {}))}}

@@ -70,11 +70,13 @@ class OffsetRequests:
         done = {"message": "The offsets for this connector have been altered successfully"}
         if self.kind(name) is ConnectorKind.SINK:
             positions = tuple(_group_offset(partition, offset) for partition, offset in changes)
-            return Decision(body=done, group=self.group(name), group_offsets=positions)
+            return Decision(body=done, group=self.group(name), group_offsets=positions, connector=name)
         self._check_source(name, changes)
         record = self._cluster.offsets.record
         return Decision(
-            body=done, source_offsets=tuple(record(name, partition, offset) for partition, offset in changes)
+            body=done,
+            source_offsets=tuple(record(name, partition, offset) for partition, offset in changes),
+            connector=name,
         )
 
     def reset(self, name: str) -> Decision:
@@ -82,10 +84,14 @@ class OffsetRequests:
         self._check_stopped(name)
         done = {"message": "The offsets for this connector have been reset successfully"}
         if self.kind(name) is ConnectorKind.SINK:
-            return Decision(body=done, group=self.group(name), group_offsets=())
+            return Decision(body=done, group=self.group(name), group_offsets=(), connector=name)
         record = self._cluster.offsets.record
         known = self._cluster.offsets.offsets_of(name)
-        return Decision(body=done, source_offsets=tuple(record(name, each.partition, None) for each in known))
+        return Decision(
+            body=done,
+            source_offsets=tuple(record(name, each.partition, None) for each in known),
+            connector=name,
+        )
 
     def _check_stopped(self, name: str) -> None:
         configs = self._cluster.configs

@@ -14,10 +14,11 @@ from urllib.parse import unquote
 
 from millbeck import __version__
 from millbeck.pipeline.connect.config.connector_options import SINK_OPTIONS, SOURCE_OPTIONS, common_options
-from millbeck.pipeline.connect.config.validation import CONVERTERS, validated
+from millbeck.pipeline.connect.config.validation import CONVERTERS, Validation, validated
 from millbeck.pipeline.connect.connectors.declared import (
     CONNECTORS,
     ConnectorKind,
+    SettingProblem,
     connector_of,
     found_connector,
     installed_connectors,
@@ -26,6 +27,7 @@ from millbeck.pipeline.connect.errors import ConfigError
 from millbeck.pipeline.connect.plugins import BUILT_IN, known_plugins
 from millbeck.pipeline.connect.rest.answers import Decision, GroupOffset, Request, RestError, bad_request, not_found
 from millbeck.pipeline.connect.rest.herder import Cluster, Herder
+from millbeck.pipeline.connect.rest.loggers import Loggers
 from millbeck.pipeline.connect.rest.offset_requests import OffsetRequests
 from millbeck.pipeline.connect.state.configs import RestartRequest, TargetState
 
@@ -43,15 +45,30 @@ class GroupRead:
     answered: Callable[[Iterable[GroupOffset]], Decision]
 
 
-Outcome = Decision | GroupRead
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A checked configuration, which the connector itself is still to be asked about."""
+
+    settings: Mapping[str, str]
+    validation: Validation
+
+    def answered(self, problems: Iterable[SettingProblem]) -> Decision:
+        for setting, problem in problems:
+            value = self.validation.entry(setting).value
+            value.errors.append(f"Invalid value {value.value} for configuration {setting}: {problem}")
+        return Decision(body=self.validation.description())
+
+
+Outcome = Decision | GroupRead | Checked
 Handler = Callable[[Request, Mapping[str, str]], Outcome]
 
 
 class Routes:
     """Kafka Connect's REST interface on the state of a cluster."""
 
-    def __init__(self, cluster: Cluster, *, cluster_id: str) -> None:
+    def __init__(self, cluster: Cluster, *, cluster_id: str, loggers: Loggers | None = None) -> None:
         self._cluster_id = cluster_id
+        self._loggers = loggers or Loggers()
         self._cluster = cluster
         self._herder = Herder(cluster)
         self._offsets = OffsetRequests(cluster)
@@ -88,7 +105,7 @@ class Routes:
                 "GET": lambda request, found: Decision(body=self._plugin_settings(found["name"]))
             },
             "/connector-plugins/{name}/config/validate": {
-                "PUT": lambda request, found: Decision(body=self._validated(found["name"], request.body))
+                "PUT": lambda request, found: self._validated(found["name"], request.body)
             },
             "/connectors": {
                 "GET": lambda request, found: Decision(body=self._listed(request)),
@@ -117,6 +134,11 @@ class Routes:
             },
             "/connectors/{name}/topics": {"GET": lambda request, found: Decision(body=herder.topics(found["name"]))},
             "/connectors/{name}/topics/reset": {"PUT": lambda request, found: herder.forget_topics(found["name"])},
+            "/admin/loggers": {"GET": lambda request, found: Decision(body=self._loggers.listed())},
+            "/admin/loggers/{name}": {
+                "GET": lambda request, found: Decision(body=self._loggers.one(found["name"])),
+                "PUT": lambda request, found: self._loggers.put(found["name"], request),
+            },
             "/connectors/{name}/offsets": {
                 "GET": lambda request, found: self._read_offsets(found["name"]),
                 "PATCH": lambda request, found: self._offsets.alter(found["name"], request.body),
@@ -169,7 +191,7 @@ class Routes:
             raise not_found(f"Unknown plugin {name}.")
         return [key.description() for key in plugin.config_def]
 
-    def _validated(self, name: str, body: Any) -> dict[str, Any]:
+    def _validated(self, name: str, body: Any) -> Outcome:
         if not isinstance(body, dict):
             raise bad_request("a JSON object with the connector's settings is expected")
         settings = {setting: None if text is None else str(text) for setting, text in body.items()}
@@ -177,9 +199,12 @@ class Routes:
         try:
             if given is not None and connector_of(given) != found_connector(name):
                 raise bad_request(f"Included connector type {given} does not match request type {name}")
-            return validated(settings, self._cluster.converters).description()
+            found = validated(settings, self._cluster.converters)
         except ConfigError as error:
             raise bad_request(str(error)) from None
+        if found.errors:
+            return Decision(body=found.description())
+        return Checked({setting: text for setting, text in settings.items() if text is not None}, found)
 
 
 def _compiled(path: str) -> re.Pattern[str]:

@@ -80,6 +80,11 @@ def connector_records(
     return [record] if state is None else [target_state_record(name, state), record]
 
 
+def settings_of(value: bytes) -> dict[str, str]:
+    """The settings in the value of a connector's or a task's record."""
+    return _settings(json.loads(value))
+
+
 def deletion_records(name: str) -> list[StateRecord]:
     return [StateRecord(f"{CONNECTOR}{name}", None), StateRecord(f"{TARGET_STATE}{name}", None)]
 

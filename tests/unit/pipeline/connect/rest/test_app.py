@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
-from millbeck.pipeline.connect.rest.answers import Decision, GroupOffset
+from millbeck.pipeline.connect.rest.answers import Decision
 from millbeck.pipeline.connect.rest.app import BODY_BYTES_MAX, ConnectApp
+from millbeck.pipeline.connect.rest.forwarding import Forwarded, ForwardedRequest
 from tests.unit.pipeline.connect.rest.world import World
 
 SINK = {"connector.class": "FileStreamSink", "file": "out.txt", "topics": "lines"}
@@ -133,15 +133,46 @@ def test_what_the_backend_refuses_is_the_answer(app: ConnectApp) -> None:
 
 
 def test_an_unexpected_error_shows_nothing_of_itself(world: World) -> None:
-    class Broken:
+    class Broken(World):
         async def perform(self, decision: Decision) -> None:
             raise ValueError("password=secret")
-
-        async def committed(self, group: str) -> Iterable[GroupOffset]:
-            return []
 
     answered = ask(
         ConnectApp(Broken(), world.routes), "POST", "/connectors", json.dumps({"name": "s", "config": SINK}).encode()
     )
     assert answered.status == 500
     assert b"secret" not in answered.content
+
+
+def test_what_another_worker_has_to_do_is_sent_on_with_its_answer(world: World) -> None:
+    asked: list[tuple[str, ForwardedRequest]] = []
+
+    class Follower(World):
+        def elsewhere(self, decision: Decision) -> str | None:
+            return "http://leader:8083/" if decision.configs else None
+
+        async def forward(self, url: str, request: ForwardedRequest) -> Forwarded:
+            asked.append((url, request))
+            return Forwarded(201, b'{"name":"s"}', "/connectors/s")
+
+    app = ConnectApp(Follower(), world.routes)
+    content = json.dumps({"name": "s", "config": SINK}).encode()
+    answered = ask(app, "POST", "/connectors?expand=a%20b", content)
+    assert (answered.status, answered.json) == (201, {"name": "s"})
+    assert asked == [("http://leader:8083/", ForwardedRequest("POST", "/connectors?expand=a%20b", content))]
+    assert ask(app, "GET", "/connectors").status == 200
+    assert not world.cluster.configs.connectors
+
+
+def test_what_the_connector_finds_is_an_error_at_its_key(app: ConnectApp) -> None:
+    target = "/connector-plugins/FileStreamSink/config/validate"
+    content = json.dumps({"name": "s", **SINK, "file": "/nowhere/f"}).encode()
+    answered = ask(app, "PUT", target, content)
+    assert answered.json["error_count"] == 1
+    (found,) = [each["value"] for each in answered.json["configs"] if each["value"]["name"] == "file"]
+    assert found["errors"] == [
+        "Invalid value /nowhere/f for configuration file: there is no directory /nowhere: make it"
+    ]
+    # What is wrong already is answered without asking it.
+    content = json.dumps({"name": "s", **SINK, "file": "/nowhere/f", "tasks.max": "0"}).encode()
+    assert "nowhere:" not in str(ask(app, "PUT", target, content).json)

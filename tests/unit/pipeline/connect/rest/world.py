@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from millbeck import __version__
+from millbeck.pipeline.connect.connectors.connector_class import SettingProblem
 from millbeck.pipeline.connect.rest.answers import Decision, GroupOffset, Request, RestError
+from millbeck.pipeline.connect.rest.forwarding import Forwarded, ForwardedRequest
 from millbeck.pipeline.connect.rest.herder import Cluster
-from millbeck.pipeline.connect.rest.routes import GroupRead, Routes
+from millbeck.pipeline.connect.rest.routes import Checked, GroupRead, Routes
 from millbeck.pipeline.connect.state import configs, status
 from millbeck.pipeline.connect.state.configs import StateRecord, TargetState, TaskId
 from millbeck.pipeline.connect.state.status import State, Status, TopicUse
@@ -30,6 +32,8 @@ class World:
         parts = urlsplit(target)
         query = {name: tuple(values) for name, values in parse_qs(parts.query).items()}
         outcome = self.routes.respond(Request(method=method, path=parts.path, query=query, body=body))
+        if isinstance(outcome, Checked):
+            return outcome.answered(())
         if isinstance(outcome, GroupRead):
             return outcome.answered(self._positions(outcome.group))
         self._perform(outcome)
@@ -39,6 +43,20 @@ class World:
         if any(topic == "unwritable" for topic, _, _ in decision.group_offsets or ()):
             raise RestError(500, "brokers refuse the offsets")
         self._perform(decision)
+
+    def elsewhere(self, decision: Decision) -> str | None:
+        return None
+
+    async def forward(self, url: str, request: ForwardedRequest) -> Forwarded:
+        raise AssertionError
+
+    async def problems(self, settings: Mapping[str, str]) -> Iterable[SettingProblem]:
+        if settings.get("file") == "/nowhere/f":
+            return [SettingProblem("file", "there is no directory /nowhere: make it")]
+        return []
+
+    def metrics(self) -> str:
+        return ""
 
     async def committed(self, group: str) -> Iterable[GroupOffset]:
         return self._positions(group)

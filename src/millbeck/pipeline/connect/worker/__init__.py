@@ -1,0 +1,1 @@
+"""The worker: runs connectors in turns, and answers requests about them."""
