@@ -396,6 +396,11 @@ class Producer(LoopBound, Generic[K, V]):
                 raise outcome
         return counts
 
+    async def topic(self, name: str, *, timeout_s: float | None = None) -> TopicView:
+        """A topic's partitions and their leaders."""
+        self._enter()
+        return await self._cluster.topic(name, timeout_s=self._block_s(timeout_s))
+
     def metrics(self) -> dict[MetricName, float]:
         """The values of all metrics now, under the names of Kafka's Java clients."""
         return self.cluster.metrics.read()

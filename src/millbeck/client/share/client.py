@@ -107,7 +107,10 @@ class ShareConsumer(LoopBound, Generic[K, V]):
         self._ready: deque[AcquiredRecord] = deque()
         self._unacknowledged: dict[tuple[Place, int], AcquiredRecord] = {}
         self._changed = asyncio.Event()
+        self._is_upkept = False
         self._is_closed = False
+        self.acquisition_lock_timeout_ms: int | None = None
+        """The time for which an acquired record is this member's, as the brokers say with fetched records."""
 
     def _start(self) -> None:
         group_id = self.config.group_id
@@ -158,21 +161,35 @@ class ShareConsumer(LoopBound, Generic[K, V]):
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Read these topics, together with the other members of the group."""
-        is_first = not self._topics
         self._topics = [topics] if isinstance(topics, str) else list(topics)
         if not self.is_started and asyncio._get_running_loop() is None:
             return
         if self.is_started:
             self._enter()
-            self._subscribed(is_first=is_first)
+            self._subscribed()
         else:
             self._enter()
 
-    def _subscribed(self, *, is_first: bool = True) -> None:
+    def _subscribed(self) -> None:
         self._cluster.add_topics(self._topics)
-        if is_first:
+        if not self._is_upkept:
+            self._is_upkept = True
             self._cluster.start_upkeep()
         self._membership.subscribe(self._topics)
+
+    @property
+    def subscription(self) -> list[str]:
+        """The topics subscribed to."""
+        return list(self._topics)
+
+    async def unsubscribe(self) -> None:
+        """Leave the group; records that are not acknowledged are delivered again. `subscribe` joins again."""
+        self._enter()
+        self._topics = []
+        await self._leave()
+        self._sessions.clear()
+        self._ready.clear()
+        self._unacknowledged.clear()
 
     # reading
 
@@ -180,7 +197,9 @@ class ShareConsumer(LoopBound, Generic[K, V]):
         """Some acquired records, or none if none arrive in time."""
         self._enter()
         if self._is_closed:
-            raise ClientClosed
+            raise ClientClosed("the share consumer is closed")
+        if not self._topics:
+            raise InvalidRequest("there is nothing to read: call subscribe() first")
         if not self.config.is_explicit:
             self._complete_all(AcknowledgeType.ACCEPT)
         deadline = Deadline(timeout_s)
@@ -260,6 +279,8 @@ class ShareConsumer(LoopBound, Generic[K, V]):
             if response.error_code:
                 raise from_code(response.error_code, response.error_message or "")
             session.answered()
+            if response.acquisition_lock_timeout_ms > 0:
+                self.acquisition_lock_timeout_ms = response.acquisition_lock_timeout_ms
             self._received(node_id, response, wanted, acknowledgements)
         except ApiError as error:
             log.debug("share fetch from broker %d: %s", node_id, error)
@@ -440,6 +461,13 @@ class ShareConsumer(LoopBound, Generic[K, V]):
         self._enter()
         self._is_closed = True
         try:
+            await self._leave()
+        finally:
+            await self.cluster.close()
+
+    async def _leave(self) -> None:
+        """Close the sessions with the brokers, which release what is not acknowledged, and leave the group."""
+        try:
             async with asyncio.timeout(_CLOSE_SECONDS_MAX):
                 if not self.config.is_explicit:
                     self._complete_all(AcknowledgeType.ACCEPT)
@@ -450,6 +478,4 @@ class ShareConsumer(LoopBound, Generic[K, V]):
                         await self._acknowledge(node_id, session, session.take_acknowledgements(), is_last=True)
                 await self._membership.leave()
         except (ApiError, TimeoutError) as error:
-            log.debug("closing: %s", error)
-        finally:
-            await self.cluster.close()
+            log.debug("leaving: %s", error)

@@ -115,3 +115,5 @@ class ShareMembership:
             # The coordinator removes the member anyway when the session expires.
             log.debug("leaving share group %s: %s", self._group_id, error)
         self.epoch = JOIN_EPOCH
+        self._sent_topics = None
+        self.assigned = {}

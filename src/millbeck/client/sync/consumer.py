@@ -14,6 +14,7 @@ from millbeck.client.consumer.client import GroupMetadata
 from millbeck.client.consumer.decoding import ConsumerInterceptor
 from millbeck.client.consumer.listener import Callbacks, Partitions, RebalanceCallback, RebalanceListener
 from millbeck.client.consumer.ordered_commits import CommitCallback
+from millbeck.client.metadata import TopicView
 from millbeck.client.metrics.registry import MetricName
 from millbeck.client.serialization import Deserializer
 from millbeck.client.sync.background import Background
@@ -225,6 +226,10 @@ class Consumer(Background, Generic[K, V]):
 
     def enforce_rebalance(self, reason: str = "the program asked for it") -> None:
         self._call_plain(lambda: self._consumer.enforce_rebalance(reason))
+
+    def topic(self, name: str, *, timeout_s: float | None = None) -> TopicView:
+        """A topic's partitions and their leaders."""
+        return self._call(lambda: self._consumer.topic(name, timeout_s=timeout_s))
 
     def metrics(self) -> dict[MetricName, float]:
         return self._call_plain(self._consumer.metrics)

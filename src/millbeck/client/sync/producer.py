@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, Self
 from millbeck.client.committed_offset import CommittedOffset, Committer
 from millbeck.client.config import Value
 from millbeck.client.errors import BufferFull, ClientClosed
+from millbeck.client.metadata import TopicView
 from millbeck.client.metrics.registry import MetricName
 from millbeck.client.producer import Producer as AsyncProducer
 from millbeck.client.producer import ProducerConfig, RecordMetadata
@@ -240,6 +241,10 @@ class Producer(Background, Generic[K, V]):
         """Send the rows of a `pyarrow` Table or RecordBatch, and wait until they are stored."""
         self.flush()
         return self._call(lambda: self._producer.send_columns(topic, table))
+
+    def topic(self, name: str, *, timeout_s: float | None = None) -> TopicView:
+        """A topic's partitions and their leaders."""
+        return self._call(lambda: self._producer.topic(name, timeout_s=timeout_s))
 
     def metrics(self) -> dict[MetricName, float]:
         return self._call_plain(self._producer.metrics)

@@ -55,6 +55,18 @@ class ShareConsumer(Background, Generic[K, V]):
     def subscribe(self, topics: Iterable[str]) -> None:
         self._call_plain(lambda: self._consumer.subscribe(topics))
 
+    @property
+    def subscription(self) -> list[str]:
+        return self._consumer.subscription
+
+    @property
+    def acquisition_lock_timeout_ms(self) -> int | None:
+        return self._consumer.acquisition_lock_timeout_ms
+
+    def unsubscribe(self) -> None:
+        """Leave the group; records that are not acknowledged are delivered again."""
+        self._call(self._consumer.unsubscribe)
+
     def poll(self, *, timeout_s: float = 1.0) -> list[AcquiredRecord[K, V]]:
         """Return some acquired records, or none if none arrive in time."""
         return self._call(lambda: self._consumer.poll(timeout_s=timeout_s))

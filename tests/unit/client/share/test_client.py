@@ -67,7 +67,7 @@ def test_explicit_consumers_say_what_became_of_each() -> None:
             consumer.acknowledge(first[1], AcknowledgeType.RELEASE)
             consumer.acknowledge(first[2], AcknowledgeType.REJECT)
             assert await consumer.commit() == {TopicPartition("t", 0): None}
-            (again,) = await some(consumer, 1)
+            (again,) = await some(consumer, 1, 1.5)  # before the lock times out
             assert (again.record.value, again.delivery_count) == (b"b", 2)
             consumer.acknowledge(again, AcknowledgeType.RENEW)
             assert await consumer.commit() == {TopicPartition("t", 0): None}
@@ -121,5 +121,31 @@ def test_a_consumer_needs_a_group_and_its_mode() -> None:
         with pytest.raises(InvalidRequest):
             consumer.acknowledge(delivery)
         await consumer.close()
+
+    share_harness().run(scenario)
+
+
+def test_a_member_that_unsubscribes_gives_its_records_back_and_may_come_again() -> None:
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        await prepared(client)
+        await produce(client, b"a", b"b")
+        async with ShareConsumer(EXPLICIT, environment=environment) as consumer:
+            with pytest.raises(InvalidRequest, match="subscribe"):
+                await consumer.poll()
+            assert consumer.acquisition_lock_timeout_ms is None
+            consumer.subscribe(["t"])
+            assert consumer.subscription == ["t"]
+            first = await some(consumer, 2)
+            consumer.acknowledge(first[0])
+            assert consumer.acquisition_lock_timeout_ms == 2_000
+            await consumer.unsubscribe()
+            assert consumer.subscription == []
+            with pytest.raises(InvalidRequest, match="subscribe"):
+                await consumer.poll()
+            consumer.subscribe(["t"])
+            (again,) = await some(consumer, 1, 1.5)  # before the lock times out
+            assert (again.record.value, again.delivery_count) == (b"b", 2)
+            consumer.acknowledge(again)
+            assert list((await consumer.commit()).values()) == [None]
 
     share_harness().run(scenario)
