@@ -18,6 +18,8 @@ PARSERS ?=
 BENCHES := core full budgets rebalance scale turns cold-reads churn cluster compaction spark tls security clients registry
 PROOFS := sim mutants guarantees golden interop franz-go fuzz parsers upgrade client-bounds nemesis pipeline-nemesis registry-nemesis registry topologies connect docs
 
+PROOFS += examples
+
 .DEFAULT_GOAL := help
 .PHONY: help $(READY) $(LEAN) run test build java check types ci docs shape clean bench prove prove-docs $(filter-out docs,$(PROOFS))
 .PHONY: $(addprefix bench-,$(BENCHES))
@@ -67,6 +69,11 @@ test: $(READY)
 # Every operator of a topology against plain Python, and kept checkpoints, on Spark; about five minutes.
 topologies: $(READY) build java
 	$(BIN)/python -m pytest -q tests/spark -o timeout=600
+
+# The examples, those of a cluster and in Java too; Apache Kafka's client is fetched on first use.
+examples: $(READY) build java
+	$(BIN)/python tools/peers.py install
+	$(BIN)/python -m pytest -q tests/examples tests/spark/test_examples.py -m 'long or not long' -o timeout=600
 
 # Spark runs on the machine's Java, on Debian's or on PyPI's.
 java: $(READY)

@@ -23,6 +23,8 @@ HASH_BYTES = 64
 PARTITIONS = 4
 ROWS_PER_BATCH = 250_000
 MEGA = 1_000_000
+SETTINGS = "BENCH_RESTORE_SETTINGS"
+"""The environment variable by which the processes of a run get its settings."""
 USUAL_MEGABYTES = 2000
 BUSY = ["", "The machine was busy with other things: that the state came back is sure, the times are not."]
 STATE_SETTINGS = {
@@ -170,10 +172,16 @@ def machine_facts() -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.spark_restore", description="Restore of a query's state.")
     parser.add_argument("--megabytes", type=int, default=USUAL_MEGABYTES, help="of state")
+    parser.add_argument(
+        "--setting", action="append", default=[], metavar="NAME=VALUE", help="of Spark, instead of ours"
+    )
     parser.add_argument("--directory", type=Path, help="where log and checkpoint go")
     parser.add_argument("--fill", nargs=4, help=argparse.SUPPRESS)
     parser.add_argument("--run", nargs=3, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
+    if chosen.setting:
+        os.environ[SETTINGS] = json.dumps(dict(text.split("=", 1) for text in chosen.setting))
+    STATE_SETTINGS.update(json.loads(os.environ.get(SETTINGS, "{}")))
     if chosen.fill:
         bootstrap, topic, first, count = chosen.fill
         fill(bootstrap, topic, int(first), int(count))
@@ -187,7 +195,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="bench-restore-", dir=chosen.directory) as directory:
             table = measure(chosen.megabytes, Path(directory)).table()
         print("\n".join(table))
-        if chosen.megabytes == USUAL_MEGABYTES:
+        if chosen.megabytes == USUAL_MEGABYTES and not chosen.setting:
             write_section("restore", [*stamp(facts), *table, *(BUSY if load > (os.cpu_count() or 1) else [])])
     return 0
 

@@ -130,6 +130,7 @@ ON_THE_REAL_MACHINE = {
     "millbeck.pipeline.running": "runs pipelines from files of the user's machine",
     "millbeck.pipeline.session": "tells Spark in its environment which Java and Python to start",
     "millbeck.pipeline.spark_output": "stands between Spark's processes and the terminal",
+    "millbeck.pipeline.table_copy": "has copies of tables in files for Spark's workers",
     "millbeck.compiled": "looks at the package's own files when it is loaded",
 }
 EXCEPTIONS: dict[str, tuple[tuple[str, ...], str]] = {

@@ -53,6 +53,9 @@ class LogView:
     def monotonic_s(self) -> float:
         return self._blocking.environment.clock.monotonic()
 
+    def wall_ms(self) -> int:
+        return self._blocking.environment.clock.wall_ms()
+
     # topics
 
     def topics(self) -> dict[str, TopicView]:

@@ -7,6 +7,9 @@ name:
 
 A topic that is deleted and created again has another id, so offsets of the old topic are never used for the new one. A
 checkpoint without ids (of another broker, or edited by hand) is not checked.
+
+A source that has had no records for ``idleAfter`` has the event time of its last marker row under ``$idle``, in
+milliseconds.
 """
 
 from __future__ import annotations
@@ -19,12 +22,16 @@ from millbeck.kernel.ids import TopicPartition, Uuid, parse_uuid, uuid_text
 from millbeck.pipeline.errors import PipelineError
 
 IDS_KEY: Final = "$topic_ids"
+IDLE_KEY: Final = "$idle"
+ABOUT_KEYS: Final = (IDS_KEY, IDLE_KEY)
 
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
     by_partition: Mapping[TopicPartition, int]
     topic_ids: Mapping[str, Uuid]
+    idle_ms: int | None = None
+    """The event time of the last marker row, if there was one."""
 
     def __iter__(self) -> Iterator[TopicPartition]:
         return iter(sorted(self.by_partition))
@@ -51,6 +58,8 @@ class Offsets:
             found.setdefault(partition.topic, {})[str(partition.partition)] = self.by_partition[partition]
         if self.topic_ids:
             found[IDS_KEY] = {topic: uuid_text(self.topic_ids[topic]) for topic in sorted(self.topic_ids)}
+        if self.idle_ms is not None:
+            found[IDLE_KEY] = self.idle_ms
         return found
 
     @classmethod
@@ -61,9 +70,10 @@ class Offsets:
             offsets = {
                 TopicPartition(topic, int(partition)): int(offset)
                 for topic, partitions in found.items()
-                if topic != IDS_KEY
+                if topic not in ABOUT_KEYS
                 for partition, offset in partitions.items()
             }
+            idle_ms = None if found.get(IDLE_KEY) is None else int(found[IDLE_KEY])
         except (AttributeError, TypeError, ValueError) as error:
             raise PipelineError(f"the checkpoint holds {found!r}, which are not offsets of this source") from error
-        return cls(offsets, ids)
+        return cls(offsets, ids, idle_ms)

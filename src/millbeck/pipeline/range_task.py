@@ -12,7 +12,7 @@ from typing import Any
 
 from millbeck.client.blocking import Blocking
 from millbeck.client.cluster import Cluster
-from millbeck.client.columns.arrow import record_batch
+from millbeck.client.columns.arrow import marker_batch, record_batch
 from millbeck.client.consumer.config import ConsumerConfig
 from millbeck.client.consumer.range_reader import CHUNK_BYTES_MAX, RangeReader, RangeUnreadable, TopicRecreated
 from millbeck.client.errors import Disconnected, NoBrokerReachable, RequestTimeout
@@ -45,6 +45,10 @@ def _client(settings: Mapping[str, str]) -> _Client:
             old.blocking.close()
         _clients[key] = _Client(settings)
     return _clients[key]
+
+
+def read_marker(options: SourceOptions, at_ms: int) -> Iterator[Any]:
+    yield marker_batch(at_ms, options.includes_headers)
 
 
 def read_range(options: SourceOptions, found: OffsetRange) -> Iterator[Any]:

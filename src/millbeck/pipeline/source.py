@@ -45,6 +45,14 @@ class RangePartition(InputPartition):
         self.range = found
 
 
+class IdlePartition(InputPartition):
+    """One marker row, of a source without new records: it has a timestamp and no topic."""
+
+    def __init__(self, at_ms: int) -> None:
+        super().__init__(at_ms)
+        self.at_ms = at_ms
+
+
 class BatchReader(DataSourceReader):
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
@@ -73,6 +81,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The end offsets of a query with the trigger AvailableNow."""
         self._reported: dict[str, Any] | None = None
         self._waits_since_s: float | None = None
+        self._quiet_since_s: float | None = None
 
     def __getstate__(self) -> Mapping[str, Any]:
         return {"_options": self._options}
@@ -106,10 +115,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if waiting and self._holds_back(waiting, limit):
             return dict(start)
         self._waits_since_s = None
+        idle_ms = before.idle_ms if waiting else self._idle_ms(before.idle_ms)
+        if waiting:
+            self._quiet_since_s = None
         if isinstance(limit, ReadMaxRows):
             stops = limited(backlog, limit.max_rows)
-            return Offsets(stops, latest.topic_ids).to_json()
-        return Offsets({partition: end for partition, (_, end) in backlog.items()}, latest.topic_ids).to_json()
+            return Offsets(stops, latest.topic_ids, idle_ms).to_json()
+        ends = {partition: end for partition, (_, end) in backlog.items()}
+        return Offsets(ends, latest.topic_ids, idle_ms).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """The end offsets as of the last check; the difference to the query's offsets is its lag."""
@@ -118,8 +131,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @with_short_errors
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
         planner = RangePlanner(self._options, self._log)
-        ranges = planner.ranges(Offsets.from_json(start), Offsets.from_json(end))
-        return [RangePartition(found) for found in ranges]
+        begin, stop = Offsets.from_json(start), Offsets.from_json(end)
+        markers = [] if stop.idle_ms in (None, begin.idle_ms) else [IdlePartition(stop.idle_ms or 0)]
+        return [*[RangePartition(found) for found in planner.ranges(begin, stop)], *markers]
 
     @with_short_errors
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -143,6 +157,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         topics = self._log.topics()
         return Offsets(self._log.latest(self._log.partitions(topics)), self._log.ids(topics))
 
+    def _idle_ms(self, last_ms: int | None) -> int | None:
+        """The event time of the marker row that is due, or that of the last one: a source without new records is
+        taken to be at ``idleAfter`` before now, told once in that time.
+        """
+        after_s = self._options.idle_after_s
+        if after_s is None or self._final is not None:
+            return last_ms
+        now_s = self._log.monotonic_s()
+        if self._quiet_since_s is None:
+            self._quiet_since_s = now_s
+        if now_s - self._quiet_since_s < after_s:
+            return last_ms
+        self._quiet_since_s = now_s
+        return max(last_ms or 0, self._log.wall_ms() - round(after_s * 1000))
+
     def _holds_back(self, waiting: int, limit: ReadLimit) -> bool:
         """Whether to wait for more records (``minOffsetsPerTrigger``, for at most ``maxTriggerDelay``)."""
         least = limit.min_rows if isinstance(limit, ReadMinRows) else self._options.offsets_per_trigger_min
@@ -164,8 +193,10 @@ def _open_view(options: SourceOptions) -> LogView:
 
 def _read(options: SourceOptions, partition: InputPartition) -> Iterator[Any]:
     """Read a range; imported lazily, because only tasks need the modules for reading."""
-    from millbeck.pipeline.range_task import read_range
+    from millbeck.pipeline.range_task import read_marker, read_range
 
+    if isinstance(partition, IdlePartition):
+        return read_marker(options, partition.at_ms)
     assert isinstance(partition, RangePartition)
     return read_range(options, partition.range)
 

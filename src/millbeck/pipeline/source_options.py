@@ -60,7 +60,11 @@ SOURCE_OPTIONS: Final = (
     "minPartitions",
     "maxRecordsPerPartition",
     "chunkBytes",
+    "idleAfter",
 )
+IDLE_AFTER: Final = "idleAfter"
+STREAM_OPTIONS: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", IDLE_AFTER)
+"""The options that a batch query does not take."""
 SINK_OPTIONS: Final = ("topic", "delivery", "checkpointLocation", "skipped")
 """A topology gives its options to sources and sink alike, so each takes those of the other and ignores them."""
 
@@ -95,6 +99,8 @@ class SourceOptions:
     partitions_min: int | None = None
     records_per_partition_max: int | None = None
     chunk_bytes_max: int | None = None
+    idle_after_s: float | None = None
+    """After this time without new records a stream has marker rows, whose event time goes on with the clock."""
 
     @property
     def subscription(self) -> str:
@@ -133,10 +139,11 @@ def parse_source_options(given: Mapping[str, str], *, is_streaming: bool) -> Sou
         includes_headers=boolean(options, "includeHeaders", default=False),
         offsets_per_trigger_max=per_trigger_max,
         offsets_per_trigger_min=per_trigger_min,
-        trigger_delay_max_s=_duration_s(options.get("maxtriggerdelay", "15m")),
+        trigger_delay_max_s=_duration_s("maxTriggerDelay", options.get("maxtriggerdelay", "15m")),
         partitions_min=_positive(options, "minPartitions"),
         records_per_partition_max=_positive(options, "maxRecordsPerPartition"),
         chunk_bytes_max=_positive(options, "chunkBytes"),
+        idle_after_s=_idle_after_s(options),
     )
 
 
@@ -242,7 +249,7 @@ def _check_positions(options: Mapping[str, str], starting: Position, ending: Pos
             if name.lower() in options:
                 raise InvalidOption(f"the option {name} is only for batch queries: a stream has no end")
         return
-    for name in ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"):
+    for name in STREAM_OPTIONS:
         if name.lower() in options:
             raise InvalidOption(f"the option {name} is only for streaming queries")
     if starting.everywhere == LATEST or _names_one(starting, LATEST):
@@ -303,11 +310,21 @@ def _positive(options: Mapping[str, str], name: str) -> int | None:
     return number
 
 
-def _duration_s(text: str) -> float:
+def _duration_s(name: str, text: str) -> float:
     """Parse a duration as Spark does: a number and ms, s, m, min, h or d; seconds without a unit."""
     digits = text.strip().rstrip("abcdefghijklmnopqrstuvwxyz ").strip()
     unit = text.strip()[len(digits) :].strip()
     seconds = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}.get(unit)
     if seconds is None or not digits.isdigit():
-        raise InvalidOption(f"the option maxTriggerDelay must be a duration like 90s or 15m, not {text!r}")
+        raise InvalidOption(f"the option {name} must be a duration like 90s or 15m, not {text!r}")
     return int(digits) * seconds
+
+
+def _idle_after_s(options: Mapping[str, str]) -> float | None:
+    text = options.get("idleafter")
+    if text is None:
+        return None
+    seconds = _duration_s("idleAfter", text)
+    if seconds <= 0:
+        raise InvalidOption("the option idleAfter must be above 0")
+    return seconds

@@ -19,7 +19,7 @@ import tempfile
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -95,13 +95,17 @@ class TopologyTestDriver:
             "topic": topic,
             "partition": 0,
             "offset": offset,
-            "at": round(at.timestamp() * 1000) if isinstance(at, datetime) else at,
+            "at": _milliseconds(at),
             "headers": [{"key": name, "value": _encoded(each)} for name, each in headers] or None,
         }
         self._piped.setdefault(topic, []).append(json.dumps(record))
 
-    def advance(self) -> None:
-        """Process the records piped since the last call as one batch, and close windows whose time has passed."""
+    def advance(self, *, idle_at: int | datetime | None = None) -> None:
+        """Process the records piped since the last call as one batch, and close windows whose time has passed.
+
+        ``idle_at`` is the event time that all sources have reached without records, if the topology has the option
+        ``idleAfter`` (the setting ``idle_after`` of a pipeline).
+        """
         if self._topology is None:
             self._topology = _MemoryTopology("driver", self._spark, self._piped, **self._settings)
             self._build(self._topology)
@@ -113,6 +117,9 @@ class TopologyTestDriver:
             for source in topology.inputs.get(topic, ()):
                 source.add(records)
         self._piped.clear()
+        if idle_at is not None:
+            for source in [source for sources in topology.inputs.values() for source in sources]:
+                source.add([json.dumps({"at": _milliseconds(idle_at)})])
         query = (
             topology.outgoing()
             .writeStream.outputMode("append")
@@ -135,6 +142,8 @@ class TopologyTestDriver:
 
 class _MemoryTopology(Topology):
     """A topology whose topics are in memory."""
+
+    copies_tables: ClassVar[bool] = False
 
     def __init__(self, name: str, spark: SparkSession, piped: Mapping[str, list[str]], **settings: Any) -> None:
         super().__init__(name, spark, bootstrap_servers="nowhere:0", **settings)
@@ -191,6 +200,10 @@ def _records(texts: DataFrame, *, headers: bool) -> DataFrame:
         )
         columns.append(named.alias("headers"))
     return rows.select(*columns)
+
+
+def _milliseconds(at: int | datetime) -> int:
+    return round(at.timestamp() * 1000) if isinstance(at, datetime) else at
 
 
 def _encoded(content: Content) -> str | None:

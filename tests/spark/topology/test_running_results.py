@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 from millbeck.pipeline.errors import TopologyError
 from millbeck.pipeline.topology.serdes import json
 from millbeck.pipeline.topology.topology import Topology
-from millbeck.pipeline.topology.windows import hopping, session, sliding, tumbling
+from millbeck.pipeline.topology.windows import hopping, session, sliding, sliding_join, tumbling
 from millbeck.testing.plugin import topology_driver  # noqa: F401  (the fixture)
 
 if TYPE_CHECKING:
@@ -118,6 +118,38 @@ def test_sliding_windows_and_final_results_with_a_topic_for_late_records(topolog
     assert sorted(_told(driver.read("sliding"))) == [(2, 5, 1), (4, 7, 3), (5.001, 8.001, 2), (9, 12, 4)]
     assert _told(driver.read("firsts")) == [(5, 10, 1), (10, 15, 4)]
     assert driver.read("late") == [(b"a", b'{"n":16}')] * 2
+
+
+def test_idle_sources_close_their_windows(topology_driver: Drivers) -> None:  # noqa: F811
+    """Of two sources one is silent, then both; marker rows reach neither functions nor outputs."""
+
+    def build(topology: Topology) -> None:
+        sales = topology.stream("sales", value=SALES)
+        visits = topology.stream("visits", value=SALES, timestamp=lambda r: sf.timestamp_millis(r.value.n))
+        sales.map_values(lambda value: {"n": sf.coalesce(value.n, sf.lit(-1))}).to("copy")
+        large = sales.filter(lambda r: r.value.n > 0)
+        large.group_by_key().windowed_by(tumbling("5 seconds"), emit="final").count().to("counts")
+        both = sales.outer_join(
+            visits, lambda sale, visit: {"sale": sale.n, "visit": visit.n}, window=sliding_join("1 second")
+        )
+        both.to("both")
+        both.group_by_key().windowed_by(tumbling("5 seconds")).count().to("running")
+
+    driver = topology_driver(build, options={"idleAfter": "10s"}, bad_records="dead")
+    driver.pipe("sales", {"n": 1}, key="a", at=1_000)
+    driver.advance()
+    driver.pipe("sales", {"n": 2}, key="a", at=30_000)
+    driver.advance()
+    assert driver.read("counts") == [], "the other source holds the watermark"
+    driver.advance(idle_at=20_000)
+    assert _told(driver.read("counts")) == [(0, 5, 1)]
+    assert [record.value for record in driver.read("both")] == [b'{"sale":1}']
+    driver.advance(idle_at=40_000)
+    driver.advance(idle_at=41_000)
+    assert _told(driver.read("counts")) == [(30, 35, 1)]
+    assert [record.value for record in driver.read("both")] == [b'{"sale":2}']
+    assert [record.value for record in driver.read("copy")] == [b'{"n":1}', b'{"n":2}']
+    assert driver.read("dead") == []
 
 
 def test_what_has_no_running_result_is_refused_by_name(spark: SparkSession) -> None:

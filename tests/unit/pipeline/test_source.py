@@ -17,7 +17,8 @@ from millbeck.kernel.ids import TopicPartition
 from millbeck.pipeline.errors import RecordsLost, TopicChanged
 from millbeck.pipeline.log_view import LogView
 from millbeck.pipeline.offsets import Offsets
-from millbeck.pipeline.source import BatchReader, RangePartition, StreamReader
+from millbeck.pipeline.range_task import read_marker
+from millbeck.pipeline.source import BatchReader, IdlePartition, RangePartition, StreamReader
 from millbeck.pipeline.source_options import Position, SourceOptions, parse_source_options
 
 OLD, NEW = bytes(15) + b"1", bytes(15) + b"2"
@@ -35,6 +36,7 @@ class FakeView:
         self.first = {A0: 0, A1: 0}
         self.end = {A0: 100, A1: 40}
         self.now_s = 0.0
+        self.wall_start_ms = 1_700_000_000_000
         self.is_closed = False
 
     def topics(self) -> dict[str, TopicView]:
@@ -59,6 +61,9 @@ class FakeView:
 
     def monotonic_s(self) -> float:
         return self.now_s
+
+    def wall_ms(self) -> int:
+        return self.wall_start_ms + round(self.now_s * 1000)
 
     def close(self) -> None:
         self.is_closed = True
@@ -105,6 +110,42 @@ def test_a_limit_holds_and_the_lag_is_still_told() -> None:
     assert reader.latestOffset(offsets(p0=0, p1=0), ReadMaxRows(14)) == offsets(p0=10, p1=4)
     assert reader.reportLatestOffset() == offsets(p0=100, p1=40)
     assert reader.latestOffset(offsets(p0=0, p1=0), ReadAllAvailable()) == offsets(p0=100, p1=40)
+
+
+def test_a_source_without_new_records_tells_the_time() -> None:
+    view = FakeView()
+    reader = reader_of(view, idleAfter="10s")
+    end = reader.latestOffset(offsets(p0=0), ReadAllAvailable())
+    assert reader.latestOffset(end, ReadAllAvailable()) == end == offsets(p0=100)
+    view.now_s = 9.9
+    assert reader.latestOffset(end, ReadAllAvailable()) == end
+    view.now_s = 10.0
+    idle = reader.latestOffset(end, ReadAllAvailable())
+    assert idle == {**end, "$idle": 1_700_000_000_000}
+    assert Offsets.from_json(idle).to_json() == idle
+    markers = [partition for partition in reader.partitions(end, idle) if isinstance(partition, IdlePartition)]
+    assert [marker.at_ms for marker in markers] == [1_700_000_000_000]
+    view.now_s = 19.9
+    assert reader.latestOffset(idle, ReadAllAvailable()) == idle, "once in that time"
+    view.now_s = 20.0
+    view.end[A0] = 101
+    more = reader.latestOffset(idle, ReadAllAvailable())
+    assert more == {**offsets(p0=101), "$idle": 1_700_000_000_000}, "there are records again"
+    assert spans(reader, idle, more) == [("a-0", 100, 101)]
+    view.now_s = 21.0
+    assert reader.latestOffset(more, ReadAllAvailable()) == more
+    view.now_s = 31.0
+    view.wall_start_ms -= 3_600_000
+    assert reader.latestOffset(more, ReadAllAvailable()) == more, "a clock that was set back takes nothing back"
+
+
+def test_a_marker_row_has_the_columns_of_a_record() -> None:
+    pytest.importorskip("pyarrow")
+    for headers in (False, True):
+        [batch] = read_marker(options_of(includeHeaders=str(headers)), 1_700_000_000_000)
+        [row] = batch.to_pylist()
+        assert [name for name, value in row.items() if value is not None] == ["timestamp"]
+        assert row["timestamp"].timestamp() == 1_700_000_000
 
 
 def test_a_batch_waits_for_enough_but_not_for_ever() -> None:

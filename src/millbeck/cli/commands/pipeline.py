@@ -146,10 +146,13 @@ def validate(file: Path, bootstrap_servers: str | None, master: str | None) -> N
         _need_spark()
         from millbeck.pipeline.running.runner import started
         from millbeck.pipeline.running.triggers import parse_trigger
+        from millbeck.pipeline.topology.budget import budget_lines
 
         spark, topology = started(definition, lambda text: click.echo(text, err=True))
         try:
             for line in topology.outline.lines():
+                click.echo(line)
+            for line in budget_lines(topology):
                 click.echo(line)
             click.echo(f"latency  {parse_trigger(definition.settings.trigger).latency}")
         finally:
@@ -250,7 +253,8 @@ def skip(name: str, records: tuple[str, ...]) -> None:
     directory = _known(name)
     with _one_line_errors():
         parsed = [SkippedRecord.parse(text) for text in records]
-        topics = directory.status().get("topics")
+        status = directory.status()
+        topics = [*(status.get("topics") or []), *(status.get("tables") or [])]
         for record in parsed:
             if topics and record.topic not in topics:
                 raise click.ClickException(f"{name} does not read {record.topic}; it reads {', '.join(topics)}")

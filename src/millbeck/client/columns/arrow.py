@@ -59,6 +59,14 @@ def record_batch(columns: Columns, topic: str, partition: int, with_headers: boo
     return pa.RecordBatch.from_arrays(arrays, schema=schema(with_headers))
 
 
+def marker_batch(timestamp_ms: int, with_headers: bool) -> Any:
+    """A record batch of one row that is no record: it has only a timestamp."""
+    wanted = schema(with_headers)
+    at = numeric_array(_TIMESTAMP, np.array([timestamp_ms * 1000], dtype=np.int64))
+    arrays = [at if field.name == "timestamp" else pa.nulls(1, type=field.type) for field in wanted]
+    return pa.RecordBatch.from_arrays(arrays, schema=wanted)
+
+
 def gathered(payload: bytes, begins: Any, sizes: Any) -> Any:
     """A binary array of the slices of ``payload`` given by start positions and sizes; size -1 is null.
 

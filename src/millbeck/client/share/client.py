@@ -116,6 +116,8 @@ class ShareConsumer(LoopBound, Generic[K, V]):
         group_id = self.config.group_id
         assert group_id is not None
         self._cluster = Cluster(self.environment, self.config, kind="consumer-share")
+        # An assignment may come before the metadata of its topics: a poll waits for both.
+        self._cluster.on_update.append(self._wake_up)
         self._membership = ShareMembership(self._cluster, group_id, self.config.client_rack, self._wake_up)
         self._cluster.member_id = lambda: self.member_id
         if self._topics:

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from millbeck.pipeline.errors import DefinitionError
+from millbeck.pipeline.errors import DefinitionError, TopologyError
 from millbeck.pipeline.running.metrics_server import ANYWHERE, OFF, address_of
 from millbeck.pipeline.running.steps import builder_of, check_steps
 from millbeck.pipeline.running.triggers import parse_trigger
 from millbeck.pipeline.short_errors import did_you_mean
+from millbeck.pipeline.source_options import IDLE_AFTER
+from millbeck.pipeline.topology.windows import length_ms
 
 if TYPE_CHECKING:
     from millbeck.pipeline.topology.topology import Topology
@@ -42,6 +44,8 @@ class Settings:
     late_records: str | None = None
     """The topic for records that came after their windows had closed; None means that they are only counted."""
     lateness: str = "0 seconds"
+    idle_after: str | None = None
+    """After this time without records of a source, event time goes on with the clock; None means that it waits."""
     group: str | None = None
     """The consumer group to commit offsets to, for monitoring of the lag; None means the pipeline's name."""
     metrics: str = ANYWHERE
@@ -53,6 +57,11 @@ class Settings:
     @property
     def group_id(self) -> str:
         return self.group or self.name
+
+    @property
+    def source_options(self) -> dict[str, str]:
+        idle = {} if self.idle_after is None else {IDLE_AFTER: f"{length_ms(self.idle_after)}ms"}
+        return {**self.options, **idle}
 
     @property
     def client(self) -> dict[str, str]:
@@ -128,6 +137,11 @@ def _settings(path: Path, given: Mapping[str, Any]) -> Settings:
         parse_trigger(values.get("trigger", "1 second"))
     except DefinitionError as error:
         raise DefinitionError(f"{path}: {error}") from error
+    if "idle_after" in values:
+        try:
+            length_ms(values["idle_after"])
+        except TopologyError as error:
+            raise DefinitionError(f"{path}: idle_after: {error}") from error
     for name in ("options", "spark"):
         if name in values:
             values[name] = {key: str(value) for key, value in values[name].items()}

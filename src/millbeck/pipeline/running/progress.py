@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from millbeck.pipeline.offsets import IDLE_KEY
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchProgress:
@@ -45,7 +47,7 @@ def progress_of(reported: Mapping[str, Any]) -> BatchProgress:
     known = [lag for lag in lags if lag is not None]
     return BatchProgress(
         batch=int(reported.get("batchId", -1)),
-        rows=int(_in_all(reported, "numInputRows")),
+        rows=int(_in_all(reported, "numInputRows")) - sum(map(_marker_rows, reported.get("sources") or [])),
         rows_per_second=_in_all(reported, "processedRowsPerSecond"),
         lag=sum(known) if known else None,
         batch_seconds=_number((reported.get("durationMs") or {}).get("triggerExecution")) / 1000,
@@ -74,6 +76,15 @@ def _in_all(reported: Mapping[str, Any], name: str) -> float:
     return sum(_number(source.get(name)) for source in reported.get("sources") or [])
 
 
+def _marker_rows(source: Mapping[str, Any]) -> int:
+    """How many of the source's rows are no records, but tell the event time of an idle source."""
+    start, end = (_json(source.get(name)) or {} for name in ("startOffset", "endOffset"))
+    if end.get(IDLE_KEY) == start.get(IDLE_KEY):
+        return 0
+    is_all = {**start, IDLE_KEY: None} == {**end, IDLE_KEY: None}
+    return int(_number(source.get("numInputRows"))) if is_all else 1
+
+
 def _lag(source: Mapping[str, Any]) -> int | None:
     end, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
     if end is None or latest is None:
@@ -83,20 +94,26 @@ def _lag(source: Mapping[str, Any]) -> int | None:
 
 def _offsets(text: Any) -> dict[str, int] | None:
     """Offsets by ``topic-partition``, from the JSON that the source writes; None for anything else."""
-    if isinstance(text, str):
-        try:
-            text = json.loads(text)
-        except ValueError:
-            return None
-    if not isinstance(text, Mapping):
+    parsed = _json(text)
+    if parsed is None:
         return None
     found: dict[str, int] = {}
-    for topic, partitions in text.items():
+    for topic, partitions in parsed.items():
         if isinstance(partitions, Mapping):
             found |= {
                 f"{topic}-{partition}": offset for partition, offset in partitions.items() if isinstance(offset, int)
             }
     return found or None
+
+
+def _json(text: Any) -> Mapping[str, Any] | None:
+    """An object, from its JSON if it is text; None for anything else."""
+    if isinstance(text, str):
+        try:
+            text = json.loads(text)
+        except ValueError:
+            return None
+    return text if isinstance(text, Mapping) else None
 
 
 def _number(value: Any) -> float:

@@ -94,7 +94,7 @@ def build_topology(
         bootstrap_servers=settings.bootstrap_servers,
         bad_records=settings.bad_records,
         lateness=settings.lateness,
-        options=settings.options,
+        options=settings.source_options,
         skipped=skipped,
         late_records=settings.late_records,
     )
@@ -251,7 +251,9 @@ class Runner:
                 'this checkpoint has windows with final results, and keeps them: emit="update" needs a new one'
             )
             topology = build_topology(self._definition, spark, skipped, emit="final")
-        self._directory.write_status(topics=list(topology.sources))
+        if trigger.is_real_time:
+            self._report_repeats(topology)
+        self._directory.write_status(topics=list(topology.sources), tables=list(topology.tables))
         delivery = settings.delivery or (AT_LEAST_ONCE if trigger.is_real_time else EXACTLY_ONCE)
         arguments = {"availableNow": True} if self._once else trigger.arguments
         query = topology.start(self._checkpoint, delivery=delivery, trigger=arguments)
@@ -261,6 +263,17 @@ class Runner:
             self._follow(query)
         finally:
             self._is_running = False
+
+    def _report_repeats(self, topology: Topology) -> None:
+        from millbeck.pipeline.topology.real_time import RealTimeTopology
+
+        assert isinstance(topology, RealTimeTopology)
+        repeats = topology.repeats_max(self._checkpoint)
+        if repeats is not None:
+            self._report(
+                f"continuing from the end of the last batch: {repeats:,} records came since then; those that a killed "
+                "run has written are written again"
+            )
 
     def _progress_groups(self) -> ProgressGroups:
         if self._groups is None:

@@ -23,9 +23,10 @@ writes all its outputs, so that with exactly-once delivery a batch appears in al
 Spark does not support raise `TopologyError` at once.
 
 `keyed` (the logic of one key, pure Python), `windows` (declared, pure), `stateful` (keyed logic in Spark's state),
-`serdes`, `fitting` (columns to a schema's type), `paths` (steps without state, side by side), `streams`, `tables`,
-`grouped`, `changelogs` (published stores), `checkpoints` (their offsets and the query's sources), `topology`, `outline`
-(a description of shuffles and stores for users).
+`state_values`, `serdes`, `fitting` (columns to a schema's type), `paths` (steps without state, side by side),
+`watermarks` (with idle sources), `streams`, `tables`, `global_tables`, `grouped`, `salting` (parts of hot keys),
+`changelogs` (published stores), `checkpoints` (their offsets and the query's sources), `topology`, `outline` (a
+description of shuffles and stores for users), `budget` and `state_sizes` (what they cost).
 """
 
 from millbeck.kernel.extras import needs_extra

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import (
+    ArrayType,
     AtomicType,
     DataType,
     DecimalType,
@@ -147,7 +148,10 @@ def _function(node: Any, inputs: list[tuple[Column, DataType]], what: str) -> _F
         held_type = _struct(sum=summed, count=LongType())
         return _Function([columns[0].cast(summed)], found, held_type, lambda held: _quotient(held).cast(kind))
     if name in ("collect_list", "collect_set"):
-        return _Function(columns[:1], found, kind, lambda held: sf.coalesce(held, sf.array().cast(kind)))
+        # The expression around it may need an array without null, and what comes from the state is declared to have it.
+        assert isinstance(kind, ArrayType)
+        empty = sf.array().cast(ArrayType(kind.elementType))
+        return _Function(columns[:1], found, kind, lambda held: sf.array_compact(sf.coalesce(held, empty)))
     if found is PARTIALS["var_pop"]:
         held_type = _struct(count=LongType(), mean=DoubleType(), squares=DoubleType())
         return _Function([columns[0].cast("double")], found, held_type, _of_moments(name))

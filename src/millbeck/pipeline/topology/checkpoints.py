@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from millbeck.pipeline.offsets import IDS_KEY
+from millbeck.pipeline.offsets import ABOUT_KEYS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,6 +71,11 @@ def runs_python(frame: DataFrame) -> bool:
 def _node_runs_python(node: Any, pattern: Any) -> bool:
     expressions = node.expressions()
     return any(expressions.apply(number).containsPattern(pattern) for number in range(expressions.size()))
+
+
+def node_kinds(frame: DataFrame) -> Iterator[str]:
+    """The kinds of the nodes in Spark's plan."""
+    return map(_kind, _nodes(frame))
 
 
 def _nodes(frame: DataFrame) -> Iterator[Any]:
@@ -215,4 +220,4 @@ def _topics_of(line: str) -> Topics | None:
         found = json.loads(line)
     except ValueError:
         return None
-    return frozenset(name for name in found if name != IDS_KEY) if isinstance(found, dict) else None
+    return frozenset(name for name in found if name not in ABOUT_KEYS) if isinstance(found, dict) else None

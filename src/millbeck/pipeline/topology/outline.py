@@ -14,6 +14,10 @@ class Shuffle:
 class Store:
     name: str
     holds: str
+    bytes_per_key: int | None = None
+    """An estimate of its size; None if it is not known."""
+    counted: str = "key"
+    """What the estimate is for."""
 
 
 @dataclass(slots=True)
@@ -25,14 +29,16 @@ class TopologyDescription:
     stores: list[Store] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
 
-    def store(self, name: str | None, kind: str, holds: str) -> str:
+    def store(
+        self, name: str | None, kind: str, holds: str, *, bytes_per_key: int | None = None, counted: str = "key"
+    ) -> str:
         """Add a store; returns its unique name: the given one or its kind, with a number if needed."""
         chosen = name or f"{kind}-{sum(one.name.startswith(f'{kind}-') for one in self.stores) + 1}"
         number = 1
         while any(one.name == chosen for one in self.stores):
             number += 1
             chosen = f"{name or kind}-{number}"
-        self.stores.append(Store(chosen, holds))
+        self.stores.append(Store(chosen, holds, bytes_per_key, counted))
         return chosen
 
     def shuffled(self, reason: str) -> None:

@@ -152,10 +152,12 @@ class Look:
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """A path; ``frames`` are the root and the rows after each of the ``steps``."""
+    """A path; ``frames`` are the root and the rows after each of the ``steps``. ``markers`` are paths of the marker
+    rows of its sources (`watermarks`)."""
 
     frames: tuple[DataFrame, ...]
     steps: tuple[Step, ...] = ()
+    markers: tuple[Path, ...] = ()
 
     @property
     def root(self) -> DataFrame:
@@ -167,7 +169,7 @@ class Path:
 
     def then(self, step: Step) -> Path:
         """Add a step; it is evaluated at once, so that an error is raised in the user's line."""
-        return Path((*self.frames, step.alone(self.frame)), (*self.steps, step))
+        return Path((*self.frames, step.alone(self.frame)), (*self.steps, step), self.markers)
 
     def runs_python(self, begin: int) -> bool:
         """Whether a step from this one on calls a user's Python function, which must not see missing records.
@@ -185,8 +187,13 @@ class Records:
         self.paths = tuple(paths)
 
     @classmethod
-    def of(cls, frame: DataFrame) -> Records:
-        return cls([Path((frame,))])
+    def of(cls, frame: DataFrame, *inputs: Records) -> Records:
+        """The rows of a frame; if they are the results of an operator, ``inputs`` are those of the operator."""
+        return cls([Path((frame,), (), _distinct(marker for records in inputs for marker in records.markers))])
+
+    @property
+    def markers(self) -> tuple[Path, ...]:
+        return _distinct(marker for path in self.paths for marker in path.markers)
 
     def then(self, step: Callable[[DataFrame], Step]) -> Records:
         """Add a step to all paths; ``step`` gets the current rows, whose columns it may use."""
@@ -195,6 +202,10 @@ class Records:
     @cached_property
     def frame(self) -> DataFrame:
         return united(self.paths)
+
+
+def _distinct(paths: Iterable[Path]) -> tuple[Path, ...]:
+    return tuple({id(path): path for path in paths}.values())
 
 
 def united(paths: Iterable[Path]) -> DataFrame:

@@ -8,6 +8,7 @@ end are processed again.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, NamedTuple
@@ -15,8 +16,11 @@ from typing import Any, ClassVar, Final, NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from millbeck.kernel.ids import TopicPartition
 from millbeck.pipeline.errors import CheckpointMismatch, TopologyError
 from millbeck.pipeline.java_settings import java_settings
+from millbeck.pipeline.log_view import LogView
+from millbeck.pipeline.offsets import Offsets
 from millbeck.pipeline.sink_options import AT_LEAST_ONCE, EXACTLY_ONCE
 from millbeck.pipeline.source_options import parse_source_options
 from millbeck.pipeline.topology.checkpoints import OffsetLog, runs_python, stateful_count
@@ -47,6 +51,7 @@ class Slots(NamedTuple):
 
 class RealTimeTopology(Topology):
     is_real_time: ClassVar[bool] = True
+    copies_tables: ClassVar[bool] = False
 
     def needs_batches(self, what: str, instead: str = "") -> None:
         remedy = f"use {instead}, or {_BATCHES}" if instead else _BATCHES
@@ -80,6 +85,8 @@ class RealTimeTopology(Topology):
         rows = super().outgoing()
         if self.late_records is not None:
             self.needs_batches("late_records")
+        if self._has_markers:
+            self.needs_batches("idle_after")
         twice = [topic for topic, count in Counter(self._sources).items() if count > 1]
         if twice:
             raise TopologyError(
@@ -103,7 +110,27 @@ class RealTimeTopology(Topology):
         """How many tasks the query runs at once: one per partition of a source and of a shuffle."""
         rows = self.outgoing()
         shuffles = stateful_count(rows) * int(self.spark.conf.get("spark.sql.shuffle.partitions") or 0)
-        return Slots(sum(self._partition_counts(self._sources).values()), shuffles)
+        return Slots(sum(self.partition_counts(self._sources).values()), shuffles)
+
+    def repeats_max(self, checkpoint: str) -> int | None:
+        """The records since the end of the last batch, all of which are written again if an earlier run was killed
+        after it had written them; None for a new checkpoint.
+        """
+        offsets = OffsetLog(self.spark, checkpoint)
+        batches = offsets.last_batches()
+        if not batches:
+            return None
+        _, lines = offsets.read(batches[-1])
+        read: dict[TopicPartition, int] = {}
+        for line in lines:
+            if line.startswith("{"):
+                read |= Offsets.from_json(json.loads(line)).by_partition
+        view = LogView(parse_source_options({**self._options, "subscribe": ",".join(self.sources)}, is_streaming=True))
+        try:
+            ends = view.latest(view.partitions(view.topics()))
+        finally:
+            view.close()
+        return sum(max(0, end - read.get(partition, 0)) for partition, end in ends.items())
 
     def start(
         self,

@@ -20,8 +20,8 @@ COLUMNS: Final = ("key", "value", "timestamp", "order")
 HEADERS: Final = "headers"
 HEADERS_TYPE: Final = "array<struct<key:string,value:binary>>"
 
-Described: TypeAlias = Column | Mapping[str, Any]
-"""The result of a user function: a column, or the fields of a struct as columns or plain values."""
+Described: TypeAlias = Column | Mapping[str, Any] | str | int | float | bool | None
+"""The result of a user function: a column, a plain value, or the fields of a struct as columns or plain values."""
 ValueFunction: TypeAlias = Callable[[Column], Described]
 JoinFunction: TypeAlias = Callable[[Column, Column], Described]
 

@@ -22,6 +22,8 @@ from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from millbeck.pipeline.topology.keyed import InputRecord, KeyedProcessor, RecordOrder, in_order
 from millbeck.pipeline.topology.running_windows import Held, LateRecord, RunningWindows, WindowResult
+from millbeck.pipeline.topology.state_sizes import bytes_of
+from millbeck.pipeline.topology.state_values import Conversion, with_time_zones
 
 ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 """The only state store provider that supports Python processors."""
@@ -38,6 +40,11 @@ class JoinInput:
     @property
     def key_type(self) -> DataType:
         return self.rows.schema["key"].dataType
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes a state of its keys and values has for each key."""
+        return bytes_of(self.key_type, self.value_type)
 
     @property
     def value_type(self) -> DataType:
@@ -115,17 +122,18 @@ def run_windows(
 class _SparkWindows:
     """The windows of a key in Spark's map state."""
 
-    def __init__(self, held: Any, handle: StatefulProcessorHandle) -> None:
+    def __init__(self, held: Any, handle: StatefulProcessorHandle, conversions: Sequence[Conversion | None]) -> None:
         self._held = held
         self._handle = handle
+        self._conversions = conversions
         self._timers: set[int] | None = None
 
     def get(self, start: int) -> Held | None:
         found = self._held.getValue((start,))
-        return None if found is None else _held_of(found)
+        return None if found is None else self._held_of(found)
 
     def entries(self) -> Iterator[tuple[int, Held]]:
-        return iter([(key[0], _held_of(value)) for key, value in self._held.iterator()])
+        return iter([(key[0], self._held_of(value)) for key, value in self._held.iterator()])
 
     def put(self, start: int, held: Held) -> None:
         self._held.updateValue((start,), (*held.partials, held.latest, held.end))
@@ -147,15 +155,18 @@ class _SparkWindows:
             self._handle.deleteTimer(at_ms)
         return due
 
+    def _held_of(self, value: tuple[Any, ...]) -> Held:
+        *partials, latest, end = value
+        return Held(tuple(map(_converted, self._conversions, partials)), latest, end)
+
     def _known_timers(self) -> set[int]:
         if self._timers is None:
             self._timers = set(self._handle.listTimers())
         return self._timers
 
 
-def _held_of(value: tuple[Any, ...]) -> Held:
-    *partials, latest, end = value
-    return Held(tuple(partials), latest, end)
+def _converted(conversion: Conversion | None, value: Any) -> Any:
+    return value if conversion is None else conversion(value)
 
 
 class _WindowProcessor(StatefulProcessor):
@@ -168,6 +179,7 @@ class _WindowProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
         self._held = handle.getMapState("windows", _holding(LongType()), self._kind)
+        self._conversions = [with_time_zones(self._kind[name].dataType) for name in self._names]
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803
         # The last value is none of the inputs of a function: it is there for late records.
@@ -175,7 +187,7 @@ class _WindowProcessor(StatefulProcessor):
             InputRecord(0, RecordOrder(**row.order), row.at, (*row.inputs.values(), row.kept)) for row in rows
         )
         closed = timerValues.getCurrentWatermarkInMs() * 1000
-        store = _SparkWindows(self._held, self._handle)
+        store = _SparkWindows(self._held, self._handle, self._conversions)
         for number, made in enumerate(self._logic.arrived(store, records, closed)):
             if isinstance(made, LateRecord):
                 record = made.record
@@ -190,7 +202,7 @@ class _WindowProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
     ) -> Iterator[Row]:
-        store = _SparkWindows(self._held, self._handle)
+        store = _SparkWindows(self._held, self._handle, self._conversions)
         expired = self._logic.expired(store, expiredTimerInfo.getExpiryTimeInMs() * 1000)
         for number, made in enumerate(expired):
             yield self._result(key, made, number)
@@ -205,13 +217,14 @@ class _WindowProcessor(StatefulProcessor):
 
 
 class _SparkSlots:
-    def __init__(self, values: Mapping[str, Any], entries: Any) -> None:
+    def __init__(self, values: Mapping[str, Any], entries: Any, conversions: Mapping[str, Conversion | None]) -> None:
         self._values = values
         self._entries = entries
+        self._conversions = conversions
 
     def get(self, slot: str) -> Any:
         held = self._values[slot].get()
-        return None if held is None else held[0]
+        return None if held is None else _converted(self._conversions[slot], held[0])
 
     def put(self, slot: str, value: Any) -> None:
         if value is None:
@@ -252,7 +265,8 @@ class _KeyedProcessor(StatefulProcessor):
         if self._entry_types is not None:
             key, value = self._entry_types
             entries = handle.getMapState("entries", _holding(key), _holding(value))
-        self._slots = _SparkSlots(values, entries)
+        conversions = {name: with_time_zones(kind) for name, kind in self._slot_types.items()}
+        self._slots = _SparkSlots(values, entries, conversions)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803
         arrivals = in_order(

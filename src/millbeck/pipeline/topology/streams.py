@@ -25,7 +25,9 @@ from millbeck.pipeline.topology.records import (
     with_headers,
 )
 from millbeck.pipeline.topology.serdes import Serde
-from millbeck.pipeline.topology.windows import JoinWindow, interval
+from millbeck.pipeline.topology.state_sizes import bytes_of
+from millbeck.pipeline.topology.watermarks import is_behind_watermark, with_watermark
+from millbeck.pipeline.topology.windows import JoinWindow
 
 if TYPE_CHECKING:
     from millbeck.pipeline.topology.grouped import GroupedStream
@@ -133,7 +135,7 @@ class Stream:
     # Keys
 
     def group_by_key(self) -> GroupedStream:
-        return self.topology.grouped(self.frame)
+        return self.topology.grouped(self.records)
 
     def group_by(self, function: RecordFunction) -> GroupedStream:
         return self.select_key(function).group_by_key()
@@ -146,7 +148,7 @@ class Stream:
             raise TopologyError(f"repartition: {partitions} is not a number of partitions: it must be above zero")
         self.topology.needs_batches("repartition")
         self.topology.outline.shuffled(f"repartition by key, into {partitions}")
-        return self._with(self.frame.repartition(partitions, "key"))
+        return self._with(Records.of(self.frame.repartition(partitions, "key"), self.records))
 
     def to_table(self, *, store: str | None = None) -> Table:
         """A table of the last value of each key."""
@@ -176,8 +178,13 @@ class Stream:
                 "a join of two streams takes window=sliding_join(...): without a window the records of both "
                 "would be kept forever"
             )
-        left = _prefixed(stream.frame, "left").withWatermark("left_timestamp", interval(window.grace_ms))
-        right = _prefixed(self.frame, "right").withWatermark("right_timestamp", interval(window.grace_ms))
+        if any(is_behind_watermark(path.frame) for one in (stream, self) for path in one.records.paths):
+            raise TopologyError(
+                "a join of two streams cannot be behind another operator with a watermark, such as a window or a join "
+                "of streams: write its results to a topic and join that, with through(topic, key=..., value=...)"
+            )
+        left = _prefixed(stream.records, "left", window.grace_ms)
+        right = _prefixed(self.records, "right", window.grace_ms)
         same_type(left.schema["left_key"].dataType, right.schema["right_key"].dataType, "two streams")
         condition = (
             (sf.col("left_key") == sf.col("right_key"))
@@ -185,16 +192,22 @@ class Stream:
             & (sf.col("right_timestamp") <= sf.col("left_timestamp") + _span(window.after_ms))
         )
         self.topology.outline.shuffled("join of two streams, by key")
-        self.topology.outline.store(None, "stream-join", "the records of both streams until their window has closed")
-        joined = left.join(right, condition, how)
-        return self._with(
-            joined.select(
-                sf.coalesce("left_key", "right_key").alias("key"),
-                column(joiner(sf.col("left_value"), sf.col("right_value")), "join").alias("value"),
-                sf.greatest("left_timestamp", "right_timestamp").alias("timestamp"),
-                sf.coalesce("left_order", "right_order").alias("order"),
-            )
+        sides = (bytes_of(*[field.dataType for field in side.schema.fields]) for side in (left, right))
+        self.topology.outline.store(
+            None,
+            "stream-join",
+            "the records of both streams until their window has closed",
+            bytes_per_key=sum(sides) // 2,
+            counted="record",
         )
+        joined = left.join(right, condition, how)
+        rows = joined.select(
+            sf.coalesce("left_key", "right_key").alias("key"),
+            column(joiner(sf.col("left_value"), sf.col("right_value")), "join").alias("value"),
+            sf.greatest("left_timestamp", "right_timestamp").alias("timestamp"),
+            sf.coalesce("left_order", "right_order").alias("order"),
+        )
+        return self._with(Records.of(rows, stream.records, self.records))
 
     # State and timers
 
@@ -218,13 +231,15 @@ class Stream:
             StructField("value", type_of(value)),
             self.frame.schema["timestamp"],
         ]
-        rows = self.frame.select("key", "value", "timestamp")
+        rows = self.frame
         if time == "EventTime":
-            rows = rows.withWatermark("timestamp", interval(self.topology.lateness_ms))
+            rows = with_watermark(self.records, self.topology.lateness_ms)
         self.topology.outline.shuffled("processor, by key")
         self.topology.outline.store(None, "processor", f"the state of {type(processor).__name__}")
+        rows = rows.select("key", "value", "timestamp")
         made = rows.groupBy("key").transformWithState(processor, StructType(fields), "Append", time)
-        return self._with(made.select("key", "value", "timestamp", unordered().alias("order")))
+        results = made.select("key", "value", "timestamp", unordered().alias("order"))
+        return self._with(Records.of(results, self.records))
 
     # Outputs
 
@@ -276,6 +291,7 @@ def _span(milliseconds: int) -> Column:
     return sf.expr(f"INTERVAL {milliseconds} MILLISECONDS")
 
 
-def _prefixed(frame: DataFrame, prefix: str) -> DataFrame:
-    rows = frame.where(sf.col("key").isNotNull() & sf.col("value").isNotNull())
+def _prefixed(records: Records, prefix: str, grace_ms: int) -> DataFrame:
+    is_whole = sf.col("key").isNotNull() & sf.col("value").isNotNull()
+    rows = with_watermark(records.then(lambda frame: Keep(is_whole)), grace_ms)
     return rows.select(*[sf.col(name).alias(f"{prefix}_{name}") for name in COLUMNS])

@@ -21,7 +21,7 @@ from millbeck.pipeline.topology.keyed import (
     TableChangesProcessor,
     TableTableJoin,
 )
-from millbeck.pipeline.topology.paths import LookUp, Records, Select
+from millbeck.pipeline.topology.paths import Records, Select
 from millbeck.pipeline.topology.records import (
     COLUMNS,
     HEADERS,
@@ -100,7 +100,7 @@ class Table:
         records = self.records
         if not self._is_kept:
             # Via the state store, one task has all changes of a key, so they are written in order.
-            records = Records.of(_joined(self.changes("to be published"), sf.col("after")))
+            records = Records.of(_joined(self.changes("to be published"), sf.col("after")), self.records)
         self.topology.publish(records, self.name, key=key, value=value)
         return self
 
@@ -119,8 +119,11 @@ class Table:
             outputs={"left": sides[1].value_type, "right": sides[0].value_type},
         )
         self.topology.outline.shuffled("join of a stream with a table, by key")
-        self.topology.outline.store(self.name, "table", "the last value of each key, for a join")
-        return Stream(self.topology, _joined(rows, column(joiner(sf.col("left"), sf.col("right")), "join")))
+        self.topology.outline.store(
+            self.name, "table", "the last value of each key, for a join", bytes_per_key=sides[0].bytes
+        )
+        joined = _joined(rows, column(joiner(sf.col("left"), sf.col("right")), "join"))
+        return Stream(self.topology, Records.of(joined, stream.records))
 
     def join(self, other: Table, joiner: JoinFunction, *, foreign_key: ValueFunction | None = None) -> Table:
         """Join by key, or with ``foreign_key``: a function of this table's value that returns the key of the other
@@ -152,10 +155,15 @@ class Table:
             kinds = {"left": sides[0].value_type, "right": sides[1].value_type}
             rows = run_keyed(sides, TableTableJoin(needs_left, needs_right), slots=kinds, outputs={**kinds})
             self.topology.outline.shuffled("join of two tables, by key")
-            self.topology.outline.store(None, "table-join", "the last value of each key of both tables")
+            self.topology.outline.store(
+                None,
+                "table-join",
+                "the last value of each key of both tables",
+                bytes_per_key=sum(side.bytes for side in sides),
+            )
         joined = column(joiner(sf.col("left"), sf.col("right")), "join")
         is_row = sf.col("left").isNotNull() | sf.col("right").isNotNull()
-        return self._with(_joined(rows, sf.when(is_row, joined)))
+        return self._with(Records.of(_joined(rows, sf.when(is_row, joined)), self.records, other.records))
 
     def _foreign_rows(self, other: Table, foreign_key: ValueFunction, *, is_left: bool) -> DataFrame:
         """Columns key, left, right: each row of this table with the row of the other that it refers to.
@@ -207,9 +215,14 @@ class Table:
             outputs={"left": row.value_type, "right": right.value_type},
         )
         self.topology.outline.shuffled("join of two tables: rows subscribe at their foreign key")
-        self.topology.outline.store(None, "foreign-key", "the rows that refer to each key, and its last value")
+        self.topology.outline.store(
+            None,
+            "foreign-key",
+            "the rows that refer to each key, and its last value",
+            bytes_per_key=row.bytes + right.bytes,
+        )
         self.topology.outline.shuffled("join of two tables: responses are sent back to the rows")
-        self.topology.outline.store(None, "foreign-key-answers", "the last value of each row")
+        self.topology.outline.store(None, "foreign-key-answers", "the last value of each row", bytes_per_key=row.bytes)
         return settled
 
     def changes(self, reason: str) -> DataFrame:
@@ -217,7 +230,7 @@ class Table:
         self.topology.needs_batches(f"a table whose changes are {reason}")
         side = self._side()
         self.topology.outline.shuffled(f"changes of a table, by key: {reason}")
-        self.topology.outline.store(self.name, "table", "the last value of each key")
+        self.topology.outline.store(self.name, "table", "the last value of each key", bytes_per_key=side.bytes)
         return run_keyed(
             [side],
             TableChangesProcessor(),
@@ -228,44 +241,6 @@ class Table:
     def group_by(self, function: RecordFunction) -> GroupedTable:
         """Group rows by another key, for aggregates that follow every change."""
         return self.topology.grouped_table(self, function)
-
-
-class GlobalTable:
-    """A whole topic as a table available to every task: read again for each batch, joined by any column."""
-
-    def __init__(self, topology: Topology, frame: DataFrame) -> None:
-        self.topology = topology
-        self.frame = frame
-
-    def joined_by(self, stream: Stream, joiner: JoinFunction, how: str, options: Mapping[str, Any]) -> Stream:
-        if how == "full_outer" or set(options) - {"key"}:
-            raise TopologyError("a join with a global table is an inner or a left one and takes key= alone")
-        key = options.get("key")
-        wanted = column(key(ColumnRecord.of_row()), "key") if key is not None else sf.col("key")
-        found = self.frame.select(sf.col("key").alias("found_key"), sf.col("value").alias("found"))
-        rows = stream.records.paths[0].frame.select(wanted.alias("wanted"))
-        same_type(rows.schema["wanted"].dataType, found.schema["found_key"].dataType, "a stream with a global table")
-        value = column(joiner(sf.col("value"), sf.col("found")), "join")
-
-        def step(frame: DataFrame) -> LookUp:
-            return LookUp(found, wanted, replacing(frame, value=value), how != "inner")
-
-        return Stream(self.topology, stream.records.then(step))
-
-
-def last_rows(records: DataFrame) -> DataFrame:
-    """The rows of a table, from all records of its topic: the last value of each key in the log, without deleted keys.
-
-    Timestamps are ignored within a partition: the record or tombstone with the highest offset is the last one. Only if
-    a key is in several partitions, which no partitioner by key causes, the one with the newest timestamp is used.
-    """
-    by_partition = (
-        records.where("key IS NOT NULL")
-        .groupBy("key", sf.col("order")["partition"].alias("partition"))
-        .agg(sf.max_by(sf.struct("value", "timestamp"), sf.col("order")["offset"]).alias("last"))
-    )
-    newest = sf.max_by(sf.col("last")["value"], sf.struct(sf.col("last")["timestamp"], "partition"))
-    return by_partition.groupBy("key").agg(newest.alias("value")).where("value IS NOT NULL")
 
 
 def _row() -> ColumnRecord:

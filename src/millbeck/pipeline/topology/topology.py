@@ -16,7 +16,7 @@ from millbeck.pipeline.formats.columns import PROBLEM, VALUE
 from millbeck.pipeline.log_partitions import to_log_partitions, with_log_partition
 from millbeck.pipeline.log_view import LogView
 from millbeck.pipeline.sink_options import EXACTLY_ONCE
-from millbeck.pipeline.source_options import parse_source_options
+from millbeck.pipeline.source_options import IDLE_AFTER, STREAM_OPTIONS, parse_source_options
 from millbeck.pipeline.topology.changelogs import changelog_of, make_changelogs
 from millbeck.pipeline.topology.checkpoints import (
     OffsetLog,
@@ -27,6 +27,15 @@ from millbeck.pipeline.topology.checkpoints import (
     stateful_count,
 )
 from millbeck.pipeline.topology.fitting import fitted
+from millbeck.pipeline.topology.global_tables import (
+    COPIED_KEYS,
+    CopiedTable,
+    GlobalTable,
+    TableLookup,
+    WholeTable,
+    finder,
+    last_rows,
+)
 from millbeck.pipeline.topology.grouped import GroupedStream, GroupedTable
 from millbeck.pipeline.topology.outline import TopologyDescription
 from millbeck.pipeline.topology.paths import Keep, Records, Select, apart, united
@@ -43,7 +52,8 @@ from millbeck.pipeline.topology.running_windows import FINAL, UPDATE
 from millbeck.pipeline.topology.serdes import KEY_PART, VALUE_PART, Serde, raw, serde_for, string
 from millbeck.pipeline.topology.stateful import ROCKSDB
 from millbeck.pipeline.topology.streams import Stream
-from millbeck.pipeline.topology.tables import GlobalTable, Table, last_rows
+from millbeck.pipeline.topology.tables import Table
+from millbeck.pipeline.topology.watermarks import without_markers
 from millbeck.pipeline.topology.windows import Length, length_ms
 
 log = logging.getLogger(__name__)
@@ -58,6 +68,8 @@ class Topology:
     """
 
     is_real_time: ClassVar[bool] = False
+    copies_tables: ClassVar[bool] = True
+    """Whether the tasks look up rows of global tables in copies of their topics."""
 
     def __init__(
         self,
@@ -83,9 +95,11 @@ class Topology:
         self._bad_records = bad_records
         self._skipped = tuple(skipped)
         self._options = {"kafka.bootstrap.servers": bootstrap_servers, **(options or {})}
+        self._has_markers = IDLE_AFTER.lower() in [name.lower() for name in self._options]
         self._outputs: list[tuple[tuple[str, ...], Records]] = []
         """The topics to write to, and the rows with the columns of the sink."""
         self._sources: list[str] = []
+        self._tables: list[str] = []
         self._changelogs: list[str] = []
 
     def needs_batches(self, what: str, instead: str = "") -> None:
@@ -95,6 +109,20 @@ class Topology:
     def sources(self) -> tuple[str, ...]:
         """The topics that are read record by record."""
         return tuple(dict.fromkeys(self._sources))
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The topics that are written, changelogs included."""
+        return tuple(dict.fromkeys(name for topics, _ in self._outputs for name in topics))
+
+    @property
+    def changelogs(self) -> tuple[str, ...]:
+        return tuple(self._changelogs)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The topics of global tables."""
+        return tuple(dict.fromkeys(self._tables))
 
     # Sources
 
@@ -129,10 +157,20 @@ class Topology:
         """A whole topic as a table available to every task, with the last value of each key as in `table`; it must fit
         into memory.
         """
-        records = self._open_table(topic)
-        self.outline.sources.append(f"{topic} (whole, for each batch)")
-        decoded = self._decoded(records, *_bound(key or string(), value or raw(), topic), None)
-        return GlobalTable(self, last_rows(decoded.frame))
+        self._tables.append(topic)
+        return GlobalTable(self, self._lookup(topic, *_bound(key or string(), value or raw(), topic)))
+
+    def _lookup(self, topic: str, key: Serde, value: Serde) -> TableLookup:
+        if not self.copies_tables or key.name not in COPIED_KEYS:
+            self.outline.sources.append(f"{topic} (whole, for each batch)")
+            return WholeTable(last_rows(self._decoded(self._open_table(topic), key, value, None).frame))
+        self.outline.sources.append(f"{topic} (whole once, then what has changed)")
+        options = parse_source_options({**self._batch_options, "subscribe": topic}, is_streaming=False)
+        empty = self.spark.createDataFrame([], "key BINARY, value BINARY")
+        is_strict = self._bad_records == "fail"
+        skipped = frozenset((partition, offset) for name, partition, offset in self._skipped if name == topic)
+        find = finder(options, self.name, skipped)
+        return CopiedTable(empty, key, value, find, topic=topic, is_strict=is_strict)
 
     def _open_stream(self, names: list[str], *, starting: str, headers: bool) -> DataFrame:
         """Read the records of the topics as they arrive."""
@@ -145,7 +183,13 @@ class Topology:
 
     def _open_table(self, topic: str) -> DataFrame:
         """Read all records that are in the topic when a batch begins."""
-        return self.spark.read.format("millbeck").options(**self._options).option("subscribe", topic).load()
+        return self.spark.read.format("millbeck").options(**self._batch_options).option("subscribe", topic).load()
+
+    @property
+    def _batch_options(self) -> dict[str, str]:
+        """The options without those that only a stream has."""
+        streams = [name.lower() for name in STREAM_OPTIONS]
+        return {name: value for name, value in self._options.items() if name.lower() not in streams}
 
     def stream_of(self, frame: DataFrame) -> Stream:
         """A stream of any streaming DataFrame with the columns key, value and timestamp."""
@@ -159,8 +203,8 @@ class Topology:
     def table_of(self, rows: DataFrame | Records, *, name: str | None = None, is_kept: bool = False) -> Table:
         return Table(self, rows, name=name, is_kept=is_kept)
 
-    def grouped(self, frame: DataFrame) -> GroupedStream:
-        return GroupedStream(self, frame)
+    def grouped(self, records: Records) -> GroupedStream:
+        return GroupedStream(self, records)
 
     def grouped_table(self, table: Table, function: RecordFunction) -> GroupedTable:
         return GroupedTable(table, function)
@@ -174,7 +218,7 @@ class Topology:
     ) -> Records:
         for topic, partition, offset in self._skipped:
             place = (sf.col("topic") == topic) & (sf.col("partition") == partition) & (sf.col("offset") == offset)
-            records = records.where(~place)
+            records = records.where(~sf.coalesce(place, sf.lit(False)))
         has_headers = HEADERS in records.columns
         decoded = records.select(
             key.read(sf.col("key")).alias("key"),
@@ -205,8 +249,8 @@ class Topology:
             where = sf.format_string("%s-%d at offset %d", *place)
             complaint = sf.raise_error(sf.concat(where, sf.lit(": "), sf.col("problem"))).cast("boolean")
             passes = sf.when(sf.col("problem").isNull(), sf.lit(True)).otherwise(complaint)
-            return Records.of(checked.where(passes))
-        read = Records.of(checked)
+            return self._without_markers(checked.where(passes))
+        read = self._without_markers(checked)
         if checked.isStreaming:
             bad = read.then(lambda frame: Keep(sf.col("problem").isNotNull()))
             self._outputs.append(((self._bad_records,), bad.then(lambda frame: Select(_letter(self._bad_records)))))
@@ -215,12 +259,16 @@ class Topology:
                 self.outline.outputs.append(told)
         return read.then(lambda frame: Keep(sf.col("problem").isNull()))
 
-    def without_late(self, results: DataFrame, operator: str) -> Records:
-        """The results of a windowed operator, whose rows have a column ``late`` that is not null for late records.
+    def _without_markers(self, rows: DataFrame) -> Records:
+        read = Records.of(rows)
+        return without_markers(read) if self._has_markers and rows.isStreaming else read
 
-        These are counted, as ``late`` of Spark's observed metrics, and go to the topic for late records.
+    def without_late(self, results: DataFrame, operator: str, records: Records) -> Records:
+        """The results of a windowed operator of these records; their column ``late`` is not null for late records.
+
+        Late records are counted, as ``late`` of Spark's observed metrics, and go to the topic for late records.
         """
-        made = Records.of(results.observe(f"late {operator}", sf.count("late").alias("late")))
+        made = Records.of(results.observe(f"late {operator}", sf.count("late").alias("late")), records)
         if self.late_records is not None:
             letter = {
                 "key": sf.col("late")["record"]["key"],
@@ -324,17 +372,18 @@ class Topology:
     def _make_changelogs(self) -> None:
         """Create missing changelogs, with as many partitions as the largest source topic."""
         if self._changelogs:
-            count = max(self._partition_counts(self._sources).values(), default=1)
+            count = max(self.partition_counts(self._sources).values(), default=1)
             options = parse_source_options(
-                {**self._options, "subscribe": ",".join(self._changelogs)}, is_streaming=False
+                {**self._batch_options, "subscribe": ",".join(self._changelogs)}, is_streaming=False
             )
             make_changelogs(options.settings, dict.fromkeys(self._changelogs, count))
 
-    def _partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
+    def partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
+        """The number of partitions of each topic, asked of the brokers."""
         names = ",".join(sorted(set(topics)))
         if not names:
             return {}
-        view = LogView(parse_source_options({**self._options, "subscribe": names}, is_streaming=False))
+        view = LogView(parse_source_options({**self._batch_options, "subscribe": names}, is_streaming=False))
         try:
             return {name: len(topic.partitions) for name, topic in view.topics().items()}
         finally:
@@ -351,8 +400,7 @@ class Topology:
         """Start the query; ``trigger`` holds Spark's trigger arguments, like ``{"processingTime": "1 second"}``."""
         self.spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
         self._make_changelogs()
-        written = [name for topics, _ in self._outputs for name in topics]
-        counts = self._partition_counts(written) if delivery == EXACTLY_ONCE else None
+        counts = self.partition_counts(self.written) if delivery == EXACTLY_ONCE else None
         writer = (
             self._outgoing_for(checkpoint, counts)
             .writeStream.format("millbeck")

@@ -69,13 +69,13 @@ def test_a_name_that_is_not_known_is_guessed(home: Path) -> None:
 
 
 def test_a_record_is_left_out_from_the_next_start_on(home: Path) -> None:
-    directory = _known(home, "revenue", state="failed", topics=["orders"])
+    directory = _known(home, "revenue", state="failed", topics=["orders"], tables=["regions"])
     assert _said("skip", "revenue", "orders:0:12") == (0, "revenue skips orders:0:12\n")
     assert _said("skip", "revenue", "orders:1:3") == (0, "revenue skips orders:0:12, orders:1:3\n")
     with directory.held():
         code, said = _said("skip", "revenue", "orders:0:12")
     assert (code, "millbeck pipeline restart revenue" in said) == (0, True)
-    assert "revenue does not read other; it reads orders" in _said("skip", "revenue", "other:0:1")[1]
+    assert "revenue does not read other; it reads orders, regions" in _said("skip", "revenue", "other:0:1")[1]
     assert "expected TOPIC:PARTITION:OFFSET" in _said("skip", "revenue", "orders-0")[1]
 
 

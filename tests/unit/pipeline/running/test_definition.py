@@ -56,6 +56,7 @@ def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
         ("p.toml", "options = 'x'\n" + STEPS, "options is a table"),
         ("p.toml", "name = '../x'\n" + STEPS, "is not a valid name"),
         ("p.toml", "metrics = 'here'\n" + STEPS, "metrics must be 'off' or an address"),
+        ("p.toml", "idle_after = 'soon'\n" + STEPS, "idle_after: 'soon' is not a length of time"),
         ("p.toml", "[source]\ntopic = 'a'\n", "[sink] needs a topic"),
         ("p.ini", "", "a .py file"),
     ],
@@ -66,6 +67,11 @@ def test_what_is_wrong_is_said_with_the_files_name(tmp_path: Path, name: str, te
         load(path)
     assert str(path) in str(raised.value)
     assert complaint in str(raised.value)
+
+
+def test_idle_after_is_an_option_of_the_sources(tmp_path: Path) -> None:
+    path = _file(tmp_path, "p.toml", "idle-after = '10 seconds'\noptions = { failOnDataLoss = 'false' }\n" + STEPS)
+    assert load(path).settings.source_options == {"failOnDataLoss": "false", "idleAfter": "10000ms"}
 
 
 def test_a_file_that_is_not_there() -> None:

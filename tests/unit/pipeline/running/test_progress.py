@@ -55,3 +55,10 @@ def test_without_sums_the_sources_are_added_up() -> None:
         }
     )
     assert (found.rows, found.rows_per_second) == (103, 29.5)
+
+
+def test_marker_rows_of_idle_sources_are_no_rows() -> None:
+    idle = {"startOffset": '{"a": {"0": 7}}', "endOffset": '{"a": {"0": 7}, "$idle": 5}', "numInputRows": 2}
+    busy = {"startOffset": '{"b": {"0": 7}}', "endOffset": '{"b": {"0": 9}, "$idle": 5}', "numInputRows": 3}
+    later = {"startOffset": '{"b": {"0": 7}, "$idle": 5}', "endOffset": '{"b": {"0": 9}, "$idle": 5}'}
+    assert progress_of({"numInputRows": 7, "sources": [idle, busy, {**later, "numInputRows": 2}]}).rows == 4
