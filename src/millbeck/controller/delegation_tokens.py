@@ -17,6 +17,7 @@ from millbeck.kernel.errors import (
     DelegationTokenNotFound,
     DelegationTokenOwnerMismatch,
     InvalidPrincipalType,
+    PolicyViolation,
     UnsupportedVersion,
 )
 from millbeck.kernel.ids import uuid_text
@@ -34,6 +35,9 @@ from millbeck.wire.messages.authentication import (
     RenewDelegationTokenResponse,
 )
 
+TOKENS_PER_OWNER_MAX: Final = 10_000
+"""Everybody who has logged in may create tokens, which every node has in memory until they expire."""
+RENEWERS_LENGTH_MAX: Final = 4096
 TOKENS_AT_ONCE: Final = 200
 """The number of tokens compared per step; each comparison computes an HMAC."""
 
@@ -58,6 +62,12 @@ class DelegationTokenControl:
         owner = owner_of(request, requester)
         if not owner.type or any(each.principal_type != USER_TYPE for each in request.renewers):
             raise InvalidPrincipalType
+        if sum(len(each.principal_name) + 1 for each in request.renewers) > RENEWERS_LENGTH_MAX:
+            raise PolicyViolation(f"the names of the renewers are longer than {RENEWERS_LENGTH_MAX} characters")
+        if sum(token.owner == owner.text for token in image.delegation_tokens.by_id.values()) >= TOKENS_PER_OWNER_MAX:
+            raise PolicyViolation(
+                f"{owner.text} has {TOKENS_PER_OWNER_MAX} delegation tokens, as many as one owner may have: expire some"
+            )
         options = self._options
         max_ms = now_ms + options.lifetime_ms_max
         if request.max_lifetime_ms > 0:

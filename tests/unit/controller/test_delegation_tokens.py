@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from millbeck.controller import delegation_tokens
 from millbeck.controller.delegation_tokens import DelegationTokenControl
 from millbeck.controller.options import TokenOptions
 from millbeck.controller.result import finished
@@ -19,6 +20,7 @@ from millbeck.kernel.errors import (
     DelegationTokenNotFound,
     DelegationTokenOwnerMismatch,
     InvalidPrincipalType,
+    PolicyViolation,
     UnsupportedVersion,
 )
 from millbeck.metadata.features import METADATA_VERSION
@@ -98,6 +100,24 @@ def test_a_token_for_another_owner(one_broker: MetadataImage, randomness: Random
     (record,) = result.records
     assert (record.owner, record.requester) == ("User:carol", "User:alice")
     assert result.response.principal_name == "carol"
+
+
+def test_an_owner_has_a_bounded_number_of_tokens(
+    one_broker: MetadataImage, randomness: Randomness, replayed: Replayed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delegation_tokens, "TOKENS_PER_OWNER_MAX", 2)
+    image = one_broker
+    for _ in range(2):
+        image = replayed(image, created(image, randomness).records)
+    with pytest.raises(PolicyViolation, match="User:alice has 2 delegation tokens"):
+        created(image, randomness)
+    assert created(image, randomness, owner_principal_type="User", owner_principal_name="carol").records
+
+
+def test_the_names_of_renewers_are_bounded(one_broker: MetadataImage, randomness: Randomness) -> None:
+    with pytest.raises(PolicyViolation, match="renewers"):
+        created(one_broker, randomness, renewers=[CreatableRenewers("User", "r" * 100)] * 41)
+    assert created(one_broker, randomness, renewers=[CreatableRenewers("User", "r" * 100)] * 40).records
 
 
 def test_renewers_are_users(one_broker: MetadataImage, randomness: Randomness) -> None:
