@@ -153,8 +153,13 @@ class MetadataCredentials:
 
     def decoy(self, mechanism: ScramMechanism, name: str) -> StoredCredential:
         sample = self._samples.of(self._broker.image.scram, mechanism)
-        # Clients know the cluster id; they do not know a stored key, which is the same on every node.
-        secret = self._broker.cluster_id.encode() + (b"" if sample is None else sample.server_key)
+        token_secret = self._broker.config.token_secret
+        if token_secret:
+            # It stays when users change: with salts that do, a client could tell in time who is unknown.
+            secret = mechanism.hmac(token_secret.encode(), b"unknown users")
+        else:
+            # Clients know the cluster id; they do not know a stored key, which is the same on every node.
+            secret = self._broker.cluster_id.encode() + (b"" if sample is None else sample.server_key)
         return decoy_credential(mechanism, name, secret=secret, like=sample)
 
 

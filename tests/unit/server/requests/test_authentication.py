@@ -12,7 +12,13 @@ from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism
 from millbeck.security.principal import Principal
 from millbeck.security.sasl.plain import PlainClient
-from millbeck.wire.messages.authentication import SaslAuthenticateRequest, SaslHandshakeRequest
+from millbeck.security.sasl.scram_messages import parse_server_first
+from millbeck.wire.messages.authentication import (
+    AlterUserScramCredentialsRequest,
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
+    ScramCredentialUpsertion,
+)
 from millbeck.wire.messages.configs import (
     IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
@@ -487,3 +493,26 @@ def test_clients_that_have_not_logged_in_take_no_request_memory_from_those_that_
             assert await produce(client, bytes(900_000)) == 0
 
     in_node(scenario, **{"queued.max.request.bytes": "2000000", "socket.request.max.bytes": "2000000"})
+
+
+@pytest.mark.parametrize(("secret", "stays"), [("token-key-secret", True), (None, False)])
+def test_the_salt_of_an_unknown_user_does_not_tell_that_others_changed(secret: str | None, stays: bool) -> None:
+    async def salt(harness: BrokerHarness, environment: Environment) -> bytes:
+        client = await harness.connect(environment)
+        await handshake(client, "SCRAM-SHA-256")
+        answer = await authenticate(client, b"n,,n=nobody,r=abc")
+        return parse_server_first(answer.auth_bytes).salt
+
+    async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
+        _, admin = await environment.network.connect(Client, host="n1", port=9094)
+        assert isinstance(admin, Client)
+        found = []
+        for password in (b"1", b"2"):
+            upsertion = ScramCredentialUpsertion("al", 1, 4096, b"a salt of the user", password * 32)
+            answer = await admin.ask(AlterUserScramCredentialsRequest([], [upsertion]), 0)
+            assert answer.results[0].error_code == 0
+            await asyncio.sleep(0.1)
+            found.append(await salt(harness, environment))
+        assert (found[0] == found[1]) is stays
+
+    in_node(scenario, **({} if secret is None else {"delegation.token.secret.key": secret}))
