@@ -67,6 +67,10 @@ def translated(tool: Tool, arguments: Sequence[str]) -> list[str]:
         missing = [flag for flag in flags if action in given and flag not in given]
         if missing:
             raise click.UsageError(f"{action} needs {missing[0]}")
+    for flag, others in tool.alone.items():
+        found = [other for other in others if flag in given and other in given]
+        if found:
+            raise click.UsageError(f"{flag} cannot be combined with {found[0]}")
     added = [word for flag, value in tool.defaults.items() if flag not in given for word in (flag, value)]
     return [*command, *_translated_words(tool, words), *added, *tool.always]
 

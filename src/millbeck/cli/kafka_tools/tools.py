@@ -30,6 +30,8 @@ class Tool:
     """Flags of which exactly one must be given."""
     needed_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Flags that an action needs, by the action's flag."""
+    alone: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Flags that cannot be combined with others, by flag."""
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Kafka's flags, with millbeck's equivalent flag."""
     as_setting: Mapping[str, str] = field(default_factory=dict)
@@ -168,6 +170,11 @@ TOOLS: Final[Mapping[str, Tool]] = {
     "kafka-groups": Tool(
         command=("group",),
         actions=("--list",),
+        alone={
+            "--consumer": ("--group-type", "--protocol", "--share", "--streams"),
+            "--share": ("--group-type", "--protocol", "--streams"),
+            "--streams": ("--group-type", "--protocol"),
+        },
         renamed={"--group-type": "--type", "--share": "--type=share", "--streams": "--type=streams"},
     ),
     "kafka-leader-election": Tool(

@@ -101,6 +101,11 @@ REFUSED = {
         (*SERVER, "--command-config", "f", "--renew", "--hmac", "aGk="),
         "--renew needs --renew-time-period",
     ),
+    "flags for one at a time": (
+        "kafka-groups",
+        (*SERVER, "--list", "--share", "--streams"),
+        "--share cannot be combined with --streams",
+    ),
     "two actions": ("kafka-topics", (*SERVER, "--list", "--describe"), "exactly one of --list, --describe"),
     "not supported": (
         "kafka-acls",
