@@ -167,6 +167,7 @@ def test_every_name_in_the_table_is_a_flag_or_a_verb_of_kafkas_tool(name: str) -
         *tool.several,
         *tool.actions,
         *tool.needed_by,
+        *tool.alone,
     }
     named |= {flag for needed in tool.needed_by.values() for flag in needed}
     assert {each for each in named if each.startswith("--")} <= flags
