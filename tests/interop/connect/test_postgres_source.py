@@ -381,6 +381,10 @@ def test_idle_tables_let_the_slot_move_on(server: PostgresServer) -> None:
             )
             retained.append(int((row.fetchone() or [0])[0]))
         assert max(retained) < 64 << 20, retained
+        gauges = turns.connector.gauges()
+        assert (gauges["slot_wal_status"], gauges["stream_held_bytes"]) == (0, 0)
+        assert gauges["stream_lag_bytes"] < 64 << 20
+        assert "slot_retained_bytes" in gauges
         assert not log.records
         # It goes on from there after a restart.
         turns.stop()

@@ -121,6 +121,12 @@ class Connector:
         """On the worker: it runs there no more (paused, stopped, moved, failed). Called once for each `start`, also for
         one that raised."""
 
+    def gauges(self) -> Mapping[str, float]:
+        """On the worker: numbers of its own for ``/metrics``, as ``millbeck_connect_NAME`` of this connector. They are
+        asked for at any time between `start` and `stop`, on the event loop: they must be at hand.
+        """
+        return {}
+
     def close(self) -> None:
         """In a task's process: the object is not needed any more. Not called when the process is killed."""
 

@@ -74,6 +74,9 @@ _TAKE_OVER_TRIES: Final = 20
 _TAKE_OVER_WAIT_S: Final = 0.25
 _RECENT_MAX: Final = 4096
 _HEALTH_INTERVAL_S: Final = 30.0
+WAL_STATUSES: Final = ("reserved", "extended", "unreserved", "lost")
+"""In metrics, the place in this list."""
+
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -254,7 +257,7 @@ class PostgresSource(SourceConnector):
                 start_lsn=lsn,
                 wake=self.context.wake,
                 status_interval_s=values["status.update.interval.ms"] / 1000,
-                wake_interval_s=interval or None,
+                wake_interval_s=min(interval or _HEALTH_INTERVAL_S, _HEALTH_INTERVAL_S),
                 release=catalog_connection.close,
             )
         except BaseException:
@@ -432,6 +435,18 @@ class PostgresSource(SourceConnector):
         except psycopg.Error as error:
             self._close_connection()
             raise translated(error, self.values) from error
+
+    def gauges(self) -> Mapping[str, float]:
+        """The slot as it was last seen, and what the stream holds."""
+        found: dict[str, float] = {}
+        slot, stream = self.slot, self._stream
+        if slot is not None:
+            found["slot_retained_bytes"] = slot.retained_bytes or 0
+            found["slot_wal_status"] = WAL_STATUSES.index(slot.wal_status) if slot.wal_status in WAL_STATUSES else 3
+        if stream is not None:
+            found["stream_held_bytes"] = stream.held_bytes
+            found["stream_lag_bytes"] = stream.lag_bytes
+        return found
 
     # in tasks
 

@@ -59,7 +59,7 @@ class ReplicationStream:
         start_lsn: int,
         wake: Callable[[], None],
         status_interval_s: float,
-        wake_interval_s: float | None,
+        wake_interval_s: float,
         release: Callable[[], None],
     ) -> None:
         """``wake`` is called when there is something new, and every ``wake_interval_s``; ``release`` on the thread, at
@@ -148,6 +148,12 @@ class ReplicationStream:
         with self._state.lock:
             return self._state.held_bytes
 
+    @property
+    def lag_bytes(self) -> int:
+        """The log that was received and is not yet written."""
+        with self._state.lock:
+            return max(0, self._state.received_lsn - self._state.confirmed_lsn)
+
     def confirm(self, lsn: int) -> None:
         """Everything before is in the log: it is given up here, and the server may remove it."""
         state = self._state
@@ -192,7 +198,7 @@ class ReplicationStream:
             if now >= next_status or self._wants_status.is_set():
                 self._send_status(wants_reply=True)
                 next_status = now + min(self._status_interval_s, 2.0)
-            if self._wake_interval_s is not None and now >= next_wake:
+            if now >= next_wake:
                 self._wake()
                 next_wake = now + self._wake_interval_s
             if self._is_full():

@@ -625,6 +625,7 @@ class Member:
             owned=[name for name in self.cluster.configs.connectors if self._owns(name)],
             is_rebalancing=not self._is_standalone and (self._group is None or self._group.part is None),
             job_count=self._engine.job_count,
+            gauges={name: runner.gauges for name, runner in self.runners.items()},
         )
 
     async def committed(self, group: str) -> Iterable[GroupOffset]:

@@ -39,8 +39,9 @@ def text_of(
     owned: Iterable[str],
     is_rebalancing: bool,
     job_count: int,
+    gauges: Mapping[str, Mapping[str, float]] | None = None,
 ) -> str:
-    """``totals`` are of the connectors that run here."""
+    """``totals`` are of the connectors that run here, ``gauges`` what they say of themselves."""
     names = sorted(owned)
     lines: list[str] = []
     tasks = {name: cluster.configs.tasks_of(name) for name in names}
@@ -78,6 +79,13 @@ def text_of(
     for metric, (attribute, doc) in _TOTALS.items():
         values = [({"connector": name}, getattr(found, attribute)) for name, found in sorted(totals.items())]
         lines += _family(metric, "counter", doc, values)
+    own = gauges or {}
+    for gauge in sorted({gauge for found in own.values() for gauge in found}):
+        lines += _gauge(
+            f"millbeck_connect_{gauge}",
+            "What the connector says of itself.",
+            [({"connector": name}, found[gauge]) for name, found in sorted(own.items()) if gauge in found],
+        )
     lines += _family("millbeck_connect_jobs", "counter", "Spark jobs.", [({}, job_count)])
     return "\n".join(lines) + "\n"
 

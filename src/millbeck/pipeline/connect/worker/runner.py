@@ -217,6 +217,17 @@ class ConnectorRunner:
             self._running.cancel()
             await asyncio.wait([self._running])
 
+    @property
+    def gauges(self) -> Mapping[str, float]:
+        """What the connector says of itself, while it runs."""
+        if self._opened is None:
+            return {}
+        try:
+            return self._opened.gauges()
+        except Exception as error:
+            log.warning("%s: gauges() failed: %s", self.name, self._hide(str(error)))
+            return {}
+
     def _wake(self) -> None:
         self._clock.wake()
         self._changed.set()

@@ -20,7 +20,14 @@ def test_the_metrics_of_a_worker() -> None:
     cluster.statuses.replay(*status.connector_record("a", running))
     cluster.statuses.replay(*status.task_record(TaskId("a", 0), running))
     cluster.statuses.replay(*status.task_record(TaskId("a", 1), failed))
-    text = text_of(cluster, {"a": Totals(records=7, letters=2)}, owned=["a"], is_rebalancing=False, job_count=3)
+    text = text_of(
+        cluster,
+        {"a": Totals(records=7, letters=2)},
+        owned=["a"],
+        is_rebalancing=False,
+        job_count=3,
+        gauges={"a": {"slot_retained_bytes": 5}, "b": {}},
+    )
     lines = text.splitlines()
     assert "kafka_connect_worker_connector_count 1" in lines
     assert "kafka_connect_worker_task_count 2" in lines
@@ -31,5 +38,6 @@ def test_the_metrics_of_a_worker() -> None:
     assert 'kafka_connect_task_status{connector="a",task="1",status="failed"} 1' in lines
     assert 'kafka_connect_task_error_deadletterqueue_produce_requests{connector="a"} 2' in lines
     assert 'millbeck_connect_records{connector="a"} 7' in lines
+    assert 'millbeck_connect_slot_retained_bytes{connector="a"} 5' in lines
     assert "millbeck_connect_jobs 3" in lines
     assert len(lines) == len(set(lines))
