@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -181,3 +183,27 @@ def test_a_fork_says_what_is_wrong_instead_of_hanging(bootstrap: str, topic: str
         assert "before a fork" in answers.get()
         forked.join(10)
         producer.send(topic, b"parent again")
+
+
+UNCLOSED = """
+from millbeck.client.sync import Consumer, Producer
+
+producer = Producer(bootstrap_servers={bootstrap!r}, linger_ms=1000)
+for number in range(10):
+    producer.send_nowait({topic!r}, b"%d" % number)
+consumer = Consumer(bootstrap_servers={bootstrap!r}, group_id={topic!r})
+consumer.subscribe([{topic!r}])
+consumer.poll(timeout_s=0.1)
+"""
+
+
+def test_a_program_that_ends_without_closing_loses_nothing(bootstrap: str, topic: str) -> None:
+    program = UNCLOSED.format(bootstrap=bootstrap, topic=topic)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    with Consumer(bootstrap_servers=bootstrap) as consumer:
+        ends = consumer.end_offsets([TopicPartition(topic, number) for number in range(2)])
+        assert sum(ends.values()) == 10
+    with Admin(bootstrap_servers=bootstrap) as admin:
+        described = admin.describe_groups([topic])[topic]
+        assert [described.state, list(described.members)] == ["Empty", []]

@@ -85,6 +85,8 @@ class Cluster:
         self.metadata = Metadata()
         self.wants_all_topics = False
         """Request metadata of all topics instead of the topics named."""
+        self.on_abandoned: Callable[[], None] = lambda: None
+        """Called when the event loop ends before the client was closed."""
         self.may_forget: Callable[[str], bool] = lambda topic: False
         """Whether the metadata of a topic is no longer needed; asked before each refresh."""
         self.on_update: list[Callable[[], None]] = []
@@ -512,7 +514,12 @@ class Cluster:
         self._refresh_wanted.set()
 
     def start_upkeep(self) -> None:
-        self.spawn(self._keep_fresh())
+        self.spawn(self._keep_fresh()).add_done_callback(self._upkeep_ended)
+
+    def _upkeep_ended(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled() and not self._is_closed:
+            # As asyncio.run does with all tasks when the program is over.
+            self.on_abandoned()
 
     async def _keep_fresh(self) -> None:
         failures = 0

@@ -418,6 +418,7 @@ class Consumer(LoopBound, Generic[K, V]):
         self, timestamps: Mapping[TopicPartition, int], timeout_s: float | None
     ) -> dict[TopicPartition, ListOffsetsPartitionResponse]:
         self._check_open()
+        timestamps = {TopicPartition(*partition): timestamp for partition, timestamp in timestamps.items()}
         patience = Deadline(self.config.request_timeout_ms / 1000 - _LOOK_SECONDS)
 
         async def attempt(deadline: Deadline) -> dict[TopicPartition, ListOffsetsPartitionResponse]:

@@ -128,6 +128,7 @@ class Producer(LoopBound, Generic[K, V]):
         self._used_s: dict[str, float] = {}
         """The time of the last batch of each topic."""
         self._cluster.may_forget = self._is_idle
+        self._cluster.on_abandoned = self._warn_of_unsent
         if self._transactions is None:
             self._size_bytes_max = self._accumulator.size_bytes_max
         self._cluster.start_upkeep()
@@ -342,6 +343,15 @@ class Producer(LoopBound, Generic[K, V]):
         if is_news:
             self._used_s[topic] = self._loop.time()
             self._sender.wake()
+
+    def _warn_of_unsent(self) -> None:
+        count = sum(batch.record_count for batch in self._accumulator.batches() if not batch.is_over)
+        count += sum(map(len, self._held_topics.values()))
+        if count:
+            log.warning(
+                "the event loop ends before %d records were acknowledged: use `async with`, or close() the producer",
+                count,
+            )
 
     def _is_idle(self, topic: str) -> bool:
         """Whether nothing was sent to a topic for ``metadata.max.idle.ms``: then its metadata is forgotten."""

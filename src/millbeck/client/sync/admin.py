@@ -55,5 +55,8 @@ class Admin(Background):
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *(name for name in dir(AsyncAdmin) if not name.startswith("_"))})
 
+    def _close_at_exit(self) -> None:
+        self.close()
+
     def close(self) -> None:
         self._close(self._admin.close)

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import atexit
+import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from millbeck.client.errors import ClientClosed, WrongEventLoop
 from millbeck.host.loop_thread import STARTING, Caller, LoopThread
 
 T = TypeVar("T")
 
+log = logging.getLogger(__name__)
+
+EXIT_SECONDS_MAX: Final = 5.0
+"""How long a program that ends waits for each client that it did not close."""
+
+_open: Final[dict[Background, None]] = {}
+"""The clients whose threads run."""
+
 
 class Background:
-    """The base class of the synchronous clients. The thread starts with the first call."""
+    """The base class of the synchronous clients. The thread starts with the first call.
+
+    A client that is still open when the program ends is closed then: a producer sends what it has, a member of a group
+    leaves it.
+    """
 
     def __init__(self) -> None:
         self._thread: LoopThread | None = None
@@ -28,12 +42,17 @@ class Background:
         if thread is None:
             with STARTING:
                 thread = self._thread = self._thread or LoopThread(f"millbeck {name}")
+                _open[self] = None
         if thread.is_fork:
             raise WrongEventLoop(
                 f"this {name} was started before a fork, and its thread exists only in the parent "
                 "process: create one in each process"
             )
         return thread
+
+    def _close_at_exit(self) -> None:
+        """Close within `EXIT_SECONDS_MAX`."""
+        raise NotImplementedError
 
     def _call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine function in the loop and wait for its result."""
@@ -60,6 +79,7 @@ class Background:
         self._close_with(lambda _: work())
 
     def _close_with(self, work: Callable[[Caller], Coroutine[Any, Any, None]]) -> None:
+        _open.pop(self, None)
         if self._is_closed:
             return
         thread = self._thread
@@ -70,3 +90,14 @@ class Background:
                 self._is_closed = True
                 thread.stop()
         self._is_closed = True
+
+
+def _close_all() -> None:
+    for client in list(_open):
+        try:
+            client._close_at_exit()
+        except Exception as error:
+            log.warning("a %s that the program did not close could not be closed: %s", type(client).__name__, error)
+
+
+atexit.register(_close_all)

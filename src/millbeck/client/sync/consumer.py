@@ -17,7 +17,7 @@ from millbeck.client.consumer.ordered_commits import CommitCallback
 from millbeck.client.metadata import TopicView
 from millbeck.client.metrics.registry import MetricName
 from millbeck.client.serialization import Deserializer
-from millbeck.client.sync.background import Background
+from millbeck.client.sync.background import EXIT_SECONDS_MAX, Background
 from millbeck.host.loop_thread import Caller
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.ids import TopicPartition
@@ -236,6 +236,9 @@ class Consumer(Background, Generic[K, V]):
 
     def client_instance_id(self, *, timeout_s: float | None = None) -> str:
         return self._call(lambda: self._consumer.client_instance_id(timeout_s=timeout_s))
+
+    def _close_at_exit(self) -> None:
+        self.close(EXIT_SECONDS_MAX)
 
     def close(self, timeout_s: float = 30.0, *, leaves_group: bool | None = None) -> None:
         """Commit if auto-commit is enabled, leave the group, and stop the thread."""

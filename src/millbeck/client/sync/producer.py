@@ -26,7 +26,7 @@ from millbeck.client.producer.batch import RecordFuture
 from millbeck.client.producer.partitioner import Partitioner
 from millbeck.client.producer.record import Interceptors
 from millbeck.client.serialization import Serializer
-from millbeck.client.sync.background import Background
+from millbeck.client.sync.background import EXIT_SECONDS_MAX, Background
 from millbeck.host.loop_thread import Delivery
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.ids import TopicPartition
@@ -251,6 +251,9 @@ class Producer(Background, Generic[K, V]):
 
     def client_instance_id(self, *, timeout_s: float | None = None) -> str:
         return self._call(lambda: self._producer.client_instance_id(timeout_s=timeout_s))
+
+    def _close_at_exit(self) -> None:
+        self.close(EXIT_SECONDS_MAX)
 
     def close(self, timeout_s: float | None = None) -> None:
         """Send remaining records, for up to ``timeout_s``; those not acknowledged by then fail."""

@@ -85,6 +85,9 @@ class ShareConsumer(Background, Generic[K, V]):
     def client_instance_id(self, *, timeout_s: float | None = None) -> str:
         return self._call(lambda: self._consumer.client_instance_id(timeout_s=timeout_s))
 
+    def _close_at_exit(self) -> None:
+        self.close()
+
     def close(self) -> None:
         """Accept (implicit mode) or release (explicit mode) pending records, and leave the group."""
         self._close(self._consumer.close)

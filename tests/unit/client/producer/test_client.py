@@ -409,3 +409,28 @@ def test_the_time_of_calls_that_wait_is_added_up() -> None:
             assert values["txn-commit-time-ns-total"] == 0
 
     simulate(scenario)
+
+
+def test_a_loop_that_ends_with_unsent_records_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("t")
+        producers = [
+            Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 50}, environment=cluster.environment)
+            for _ in range(2)
+        ]
+        for producer in producers:
+            await producer.send("t", b"1")
+        for _ in range(3):
+            producers[0].send_nowait("t", b"2")
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            if "_keep_fresh" in repr(task):
+                task.cancel()  # as asyncio.run does at its end
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert [each.getMessage() for each in caplog.records if "event loop ends" in each.getMessage()] == [
+            "the event loop ends before 3 records were acknowledged: use `async with`, or close() the producer"
+        ]
+        for producer in producers:
+            await producer.close()
+
+    simulate(scenario)
