@@ -29,6 +29,7 @@ pytest.importorskip("pyspark", reason="the extra connect-worker is not installed
 KILLS = int(os.environ.get("KILLS", "20"))
 SEED = int(os.environ.get("SEED", "1"))
 LINES_PER_KILL = 2_000
+SESSION_SECONDS = 6
 _SECONDS_MAX = 120.0
 _STRING = "org.apache.kafka.connect.storage.StringConverter"
 
@@ -36,16 +37,16 @@ _STRING = "org.apache.kafka.connect.storage.StringConverter"
 class WorkerProcess:
     """``millbeck connect worker`` on a port."""
 
-    def __init__(self, bootstrap: str, directory: Path) -> None:
+    def __init__(self, bootstrap: str, directory: Path, name: str = "worker") -> None:
         (self.port,) = free_ports(1)
-        self._output = (directory / "worker.log").open("wb")
+        self._output = (directory / f"{name}.log").open("wb")
         settings = {
             "bootstrap.servers": bootstrap,
             "listeners": f"http://127.0.0.1:{self.port}",
             "key.converter": _STRING,
             "value.converter": _STRING,
             "scheduled.rebalance.max.delay.ms": "0",
-            "session.timeout.ms": "6000",
+            "session.timeout.ms": str(SESSION_SECONDS * 1000),
             "heartbeat.interval.ms": "1000",
             "millbeck.restart.delay.max.ms": "2000",
             "millbeck.workers.max": "2",
@@ -149,6 +150,81 @@ def test_each_line_arrives_once_whatever_is_killed(directory: Path) -> None:
     doubled = [line for line, times in Counter(found).items() if times > 1]
     assert (len(missing), len(doubled)) == (0, 0), (sorted(missing)[:5], doubled[:5])
     assert found == [f"line {number}" for number in range(count)]
+
+
+@pytest.mark.timeout(600)
+def test_another_worker_goes_on_soon_and_others_are_not_disturbed(directory: Path) -> None:
+    with broker({"num.partitions": "1"}) as node:
+        workers = {name: WorkerProcess(node.bootstrap, directory, name) for name in ("worker", "other")}
+        try:
+            for worker in workers.values():
+                worker.start()
+                worker.ask("GET", "/connectors")
+            by_port = {str(worker.port): name for name, worker in workers.items()}
+            lines: dict[str, int] = {}
+            for pair in ("a", "b"):
+                (directory / f"{pair}.txt").touch()
+                _carry_from(workers["worker"], directory, pair)
+                lines[pair] = 0
+            ends_s = time.monotonic() + _SECONDS_MAX
+            while not all(_lines(directory / f"out-{pair}.txt") for pair in lines) and time.monotonic() < ends_s:
+                _feed(directory, lines, 1.0)
+            _feed(directory, lines, 3.0)
+            owners = {
+                name: by_port[found["status"]["connector"]["worker_id"].rpartition(":")[2]]
+                for name, found in workers["worker"].ask("GET", "/connectors?expand=status").items()
+            }
+            assert set(owners.values()) == set(workers), owners
+            lost = owners["sink-a"]
+            survivor = workers["other" if lost == "worker" else "worker"]
+            process = workers[lost].process
+            assert process is not None
+            before = {name: _turns(survivor, name) for name, owner in owners.items() if owner != lost}
+            process.kill()
+            process.wait()
+            killed_s = time.monotonic()
+            reached = lines["a"] + 1
+            while _lines(directory / "out-a.txt") < reached and time.monotonic() < killed_s + _SECONDS_MAX:
+                _feed(directory, lines, 0.2)
+            seconds = time.monotonic() - killed_s
+            print(f"{owners}; the survivor went on after {seconds:.1f} s")
+            assert seconds < SESSION_SECONDS + 5
+            assert all(_turns(survivor, name) > turns for name, turns in before.items() if turns)
+            for pair, count in lines.items():
+                ends_s = time.monotonic() + _SECONDS_MAX
+                while _lines(directory / f"out-{pair}.txt") < count and time.monotonic() < ends_s:
+                    time.sleep(0.2)
+                written = (directory / f"out-{pair}.txt").read_text().splitlines()
+                assert written == [f"line {number}" for number in range(count)]
+        finally:
+            for worker in workers.values():
+                worker.stop()
+
+
+def _carry_from(worker: WorkerProcess, directory: Path, pair: str) -> None:
+    source = {"connector.class": "FileStreamSource", "file": str(directory / f"{pair}.txt"), "topic": f"lines-{pair}"}
+    sink = {"connector.class": "FileStreamSink", "file": str(directory / f"out-{pair}.txt"), "topics": f"lines-{pair}"}
+    worker.ask("POST", "/connectors", {"name": f"source-{pair}", "config": source})
+    worker.ask("POST", "/connectors", {"name": f"sink-{pair}", "config": sink})
+
+
+def _feed(directory: Path, lines: dict[str, int], seconds: float) -> None:
+    """Append a line to each file every 100 ms."""
+    ends_s = time.monotonic() + seconds
+    while time.monotonic() < ends_s:
+        for pair in lines:
+            with (directory / f"{pair}.txt").open("a") as file:
+                file.write(f"line {lines[pair]}\n")
+            lines[pair] += 1
+        time.sleep(0.1)
+
+
+def _turns(worker: WorkerProcess, name: str) -> int:
+    """The turns of a connector, as the worker's metrics have them."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{worker.port}/metrics", timeout=30) as answer:
+        text = answer.read().decode()
+    found = [line for line in text.splitlines() if line.startswith(f'millbeck_connect_turns{{connector="{name}"}}')]
+    return int(float(found[0].rpartition(" ")[2])) if found else 0
 
 
 def _kill(victim: str, worker: WorkerProcess, node: Any) -> None:

@@ -50,10 +50,12 @@ def served(bootstrap: str, **settings: str) -> Iterator[None]:
     thread.start()
     try:
         assert ready.wait(SECONDS_MAX)
-        assert not errors, errors
+        if errors:
+            raise errors[0]
         yield
     finally:
-        stop[0].call_soon_threadsafe(stop[1].set)
+        if thread.is_alive():
+            stop[0].call_soon_threadsafe(stop[1].set)
         thread.join(SECONDS_MAX)
 
 

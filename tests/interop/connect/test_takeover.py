@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from millbeck.pipeline.connect.worker.group import ForeignWorkers
 from millbeck.testing.broker_process import broker
 from tests.interop.connect.record_worker import HOST, PORT, WORKER, wait_until_healthy
 from tests.interop.connect.requests import Request
@@ -90,6 +91,11 @@ def test_connectors_go_from_java_workers_to_ours_and_back(tmp_path: Path, monkey
         assert ask(Request("POST", "/connectors", {"name": "sink", "config": sink}))[0] == 201
         has_foreign = ask(Request("PUT", "/connectors/foreign/config", foreign))[0] == 201
         files.carry(100)
+        with (
+            pytest.raises(ForeignWorkers, match="has workers of Apache Kafka Connect"),
+            served(node.bootstrap, **{"group.id": "connect-cluster", "listeners": f"http://{HOST}:0"}),
+        ):
+            pass
         java.stop()
         for _ in range(2):
             settings = {"config.storage.topic": "connect-configs", "group.id": "connect-cluster"}

@@ -10,8 +10,17 @@ import pytest
 from millbeck.kernel.ids import TopicPartition
 from millbeck.pipeline.connect.config.validation import validated
 from millbeck.pipeline.connect.connectors import declared
+from millbeck.pipeline.connect.connectors.connector_class import ConnectorClass, ConnectorKind
 from millbeck.pipeline.connect.connectors.declared import CONNECTORS, connector_of, implementation_of
-from millbeck.pipeline.connect.connectors.interface import RECORDS_PER_SHARE_MAX, Backlog, OffsetRange, dealt_out
+from millbeck.pipeline.connect.connectors.interface import (
+    RECORDS_PER_SHARE_MAX,
+    Backlog,
+    Connector,
+    OffsetRange,
+    SinkConnector,
+    SourceConnector,
+    dealt_out,
+)
 from millbeck.pipeline.connect.errors import ConfigError
 from tests.unit.pipeline.connect.connectors import sample_plugin
 from tests.unit.pipeline.connect.connectors.sample_plugin import CountingSource
@@ -86,3 +95,15 @@ def test_what_is_not_installed_says_how_to_install_it() -> None:
     lacking = replace(CONNECTORS[0], implementation="no_such_module_of_ours:Sink", extra="iceberg")
     with pytest.raises(ConfigError, match=r"pip install 'millbeck\[iceberg\]'"):
         implementation_of(lacking)
+
+
+@pytest.mark.parametrize("known", CONNECTORS, ids=lambda known: known.short_names[0])
+def test_every_connector_has_a_class_that_can_be_made(known: ConnectorClass) -> None:
+    try:
+        found = implementation_of(known)
+    except ConfigError as error:
+        pytest.skip(f"not installed: {error}")
+    assert found.declared == known
+    kind = SourceConnector if known.kind is ConnectorKind.SOURCE else SinkConnector
+    assert issubclass(found, kind)
+    assert found.__init__ is Connector.__init__ or found.__init__.__code__.co_argcount == 3
