@@ -58,7 +58,7 @@ def test_a_served_worker_answers_as_kafka_does() -> None:
             continue
         method, path, _, status_code, location, body = next(theirs)
         status, ours_location, found = ask(step)
-        if path.startswith("/admin/loggers") or (path.endswith(("/tasks", "/fence")) and method != "GET"):
+        if path.startswith("/admin/loggers"):
             continue
         compared += 1
         if status_code == 500:

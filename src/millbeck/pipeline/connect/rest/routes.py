@@ -125,7 +125,11 @@ class Routes:
             "/connectors/{name}/pause": {"PUT": self._to(TargetState.PAUSED)},
             "/connectors/{name}/resume": {"PUT": self._to(TargetState.STARTED)},
             "/connectors/{name}/stop": {"PUT": self._to(TargetState.STOPPED)},
-            "/connectors/{name}/tasks": {"GET": lambda request, found: Decision(body=herder.tasks(found["name"]))},
+            "/connectors/{name}/tasks": {
+                "GET": lambda request, found: Decision(body=herder.tasks(found["name"])),
+                "POST": _internal,
+            },
+            "/connectors/{name}/fence": {"PUT": _internal},
             "/connectors/{name}/tasks/{task}/status": {
                 "GET": lambda request, found: Decision(body=herder.task_status(found["name"], int(found["task"])))
             },
@@ -205,6 +209,12 @@ class Routes:
         if found.errors:
             return Decision(body=found.description())
         return Checked({setting: text for setting, text in settings.items() if text is not None}, found)
+
+
+def _internal(request: Request, found: Mapping[str, str]) -> Decision:
+    """What Kafka's workers ask each other (KIP-507). Here the leader writes tasks and their owner fences them: nobody
+    has the key to sign such a request."""
+    raise bad_request("Internal request missing required signature")
 
 
 def _compiled(path: str) -> re.Pattern[str]:
