@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 HARDENED: Final[Mapping[str, str]] = {
     "max.connections": "10000",
     "max.connections.per.ip": "1000",
+    "max.connection.creation.rate": "200",
     "queued.max.request.bytes": str(256 * MIB),
     "group.max.size": "1000",
     "group.consumer.max.size": "1000",

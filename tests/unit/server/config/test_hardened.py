@@ -32,6 +32,7 @@ def test_limits_replace_kafkas_defaults_and_not_what_is_set() -> None:
     hardened = config(**{"max.connections": "50000"})
     assert hardened.socket.max_connections == 50_000
     assert hardened.socket.max_connections_per_ip == 1000
+    assert hardened.connection_rate_max(None) == 200
     assert hardened.classic_groups.size_max == 1000
     changed = dict.fromkeys(name for name, _, _ in changed_by_profile({"max.connections": "50000"}))
     assert set(changed) == set(HARDENED) - {"max.connections"}
