@@ -60,12 +60,10 @@ class Acceptor:
                 return
             try:
                 accepted, _address = self._socket.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
             except OSError as error:
-                if error.errno not in _EXHAUSTED:
-                    raise
-                self._wait_for_descriptors(error)
+                # The others are nobody left, or errors of the network that concern the connection alone.
+                if error.errno in _EXHAUSTED:
+                    self._wait_for_descriptors(error)
                 return
             self._begin(accepted)
 
@@ -85,7 +83,12 @@ class Acceptor:
         except OSError:
             accepted.close()  # the peer has gone: nobody would get a reply, and its address is not known any more
             return
-        task = self._loop.create_task(self._connect(accepted, self._make_protocol()))
+        try:
+            protocol = self._make_protocol()
+        except BaseException:
+            accepted.close()
+            raise
+        task = self._loop.create_task(self._connect(accepted, protocol))
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)
 
