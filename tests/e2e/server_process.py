@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 import subprocess
 import sys
@@ -41,6 +42,8 @@ class ServerProcess:
         self.config = directory / "server.properties"
         self.output = directory / "output"
         self.settings = {"log.dirs": str(directory / "data"), "metrics.http.port": "0", **settings}
+        self.open_files_max: int | None = None
+        """Its limit of open files, soft and hard; None leaves that of the tests."""
         self._process: subprocess.Popen[bytes] | None = None
         self.write_settings()
 
@@ -72,6 +75,10 @@ class ServerProcess:
     def said(self) -> str:
         return self.output.read_text(errors="replace") if self.output.exists() else ""
 
+    def _limit_open_files(self) -> None:
+        if self.open_files_max is not None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (self.open_files_max, self.open_files_max))
+
     def launch(self) -> None:
         with self.output.open("wb") as output:
             self._process = subprocess.Popen(
@@ -80,6 +87,7 @@ class ServerProcess:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
+                preexec_fn=self._limit_open_files,
             )
 
     def wait_until_ready(self) -> None:
