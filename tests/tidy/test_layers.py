@@ -119,6 +119,7 @@ ON_THE_REAL_MACHINE = {
     "millbeck.pipeline.connect.worker.serving": "asks how many cores there are",
     "millbeck.pipeline.connect.connectors.files": "reads and writes files of the machine that tasks run on",
     "millbeck.pipeline.formats.schema_files": "reads schemas from the user's files and compiles them",
+    "millbeck.pipeline.connect.postgres.connection": "waits for an answer of the server",
     "millbeck.pipeline.connect.postgres.connector": "owns a replication stream, and says when it was read",
     "millbeck.pipeline.connect.postgres.snapshot": "says when a snapshot was taken",
     "millbeck.pipeline.connect.postgres.snapshotting": "says when rows were read",

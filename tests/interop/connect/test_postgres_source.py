@@ -68,7 +68,7 @@ def run_for_a_while(turns: SourceRunner) -> None:
         turns.woken.wait(0.2)
 
 
-def started(server: PostgresServer, log: Log, *, tasks_max: int = 1, **settings: str) -> SourceRunner:
+def started(server: PostgresServer, log: Log, *, tasks_max: int = 1, **settings: Any) -> SourceRunner:
     return SourceRunner(server.connector_settings(**settings), log, tasks_max=tasks_max)
 
 
@@ -529,6 +529,22 @@ def test_a_slot_in_use_is_waited_for_or_taken_over(server: PostgresServer) -> No
         db.execute("insert into t values (2)")
         second.run_until(lambda: len(log.records) == 2)
         second.stop()
+
+
+def test_an_open_transaction_holds_up_the_slot(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("millbeck.pipeline.connect.postgres.slots.SLOT_TIMEOUT_S", 1.0)
+    with server.connect() as db, server.connect(autocommit=False) as other:
+        db.execute("create table t (id int primary key); insert into t values (1)")
+        other.execute("insert into t values (2)")
+        log = Log()
+        running = started(server, log)
+        with pytest.raises(RetriableError, match=r"hold up the slot: SELECT pid"):
+            running.turn()
+        assert not slots(db)
+        other.rollback()
+        running.run_until(lambda: is_streaming(log))
+        assert len(log.records) == 1
+        running.stop()
 
 
 def test_a_restart_of_the_server(server: PostgresServer) -> None:

@@ -16,6 +16,7 @@ import pytest
 from millbeck.client.sync import Consumer
 from millbeck.kernel.ids import TopicPartition
 from millbeck.testing import Broker, broker
+from millbeck.testing.topics import create_topic
 from tests.interop.connect.postgres_server import PostgresServer, bin_directory
 from tests.interop.connect.postgres_writer import Writer
 from tests.interop.connect.worker_process import WorkerProcess
@@ -26,6 +27,7 @@ pytestmark = [
 ]
 TOPIC = "shop.public.items"
 ROWS = 5000
+KILLS = 5
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ class TopicReader:
         self.records: list[tuple[Any, Any]] = []
 
     def read(self) -> int:
-        for record in self._consumer.poll(timeout_s=0.3):
+        for record in self._consumer.poll(timeout_s=0.3).get(TopicPartition(TOPIC, 0), ()):
             key = json.loads(record.key or b"null")
             self.records.append((key, None if record.value is None else json.loads(record.value)))
         return len(self.records)
@@ -76,6 +78,7 @@ def test_kills_of_worker_and_database(server: PostgresServer, log: Broker, tmp_p
     chance = random.Random(17)
     writer = Writer(server, 33)
     writer.create(rows=ROWS)
+    create_topic(log.bootstrap, TOPIC)
     worker = WorkerProcess(log.bootstrap, tmp_path)
     worker.start()
     settings = server.connector_settings(table_include_list="public.items", millbeck_snapshot_chunk_rows="1000")
@@ -90,22 +93,28 @@ def test_kills_of_worker_and_database(server: PostgresServer, log: Broker, tmp_p
             "topic.creation.default.replication.factor": "1",
         },
     )
-    is_over = threading.Event()
+    kills: list[int] = []
 
-    def kills() -> None:
-        for _ in range(5):
-            if is_over.wait(chance.uniform(4, 14)):
-                return
+    def kill_again_and_again() -> None:
+        """Each time some records have come since the last kill, at any moment of what follows."""
+        watcher = TopicReader(log.bootstrap)
+        for _ in range(KILLS):
+            seen, ends = watcher.read(), time.monotonic() + 60
+            while watcher.read() == seen and time.monotonic() < ends:
+                pass
+            time.sleep(chance.uniform(0, 3))
             worker.kill()
+            kills.append(watcher.read())
             worker.start()
+        watcher.close()
 
-    killer = threading.Thread(target=kills)
+    killer = threading.Thread(target=kill_again_and_again)
     killer.start()
-    deadline = time.monotonic() + 75
-    while time.monotonic() < deadline and killer.is_alive():
+    while killer.is_alive():
         writer.transaction(chance.choice((1, 3, 30, 300)))
         time.sleep(0.05)
     killer.join()
+    assert len(kills) == KILLS
     reader = TopicReader(log.bootstrap)
     ends = time.monotonic() + 120
     while reader.folded() != writer.rows:
@@ -126,8 +135,7 @@ def test_kills_of_worker_and_database(server: PostgresServer, log: Broker, tmp_p
     assert len([1 for before, after in pairwise(order) if before != after]) == len(set(order)) - 1
     reads = [key["id"] for key, value in reader.records if value is not None and value["op"] == "r"]
     assert len(set(reads)) == len(reads)
-    print(f"{len(reads)} rows read, {len(found)} changes of {len(set(order))} transactions")
-    is_over.set()
+    print(f"killed at {kills} records: {len(reads)} rows read, {len(found)} changes of {len(set(order))} transactions")
     reader.close()
     worker.stop()
     writer.close()

@@ -41,8 +41,11 @@ _NAMES: Final = {b"I"[0]: "INSERT", b"U"[0]: "UPDATE", b"D"[0]: "DELETE", TRUNCA
 class Spool(Protocol):
     """Takes the entries of a transaction that is too large for memory."""
 
-    path: str
-    size: int
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def size(self) -> int: ...
 
     def write(self, data: bytes) -> None: ...
 
@@ -140,10 +143,10 @@ class TransactionAssembler:
                 self._add(lsn, kind, shape, message)
             return None
         if kind == BEGIN:
-            return self._begin(lsn, message)
-        if kind == COMMIT:
+            self._begin(lsn, message)
+        elif kind == COMMIT:
             return self._commit(lsn, message)
-        if kind == RELATION:
+        elif kind == RELATION:
             self._relation(message)
         elif kind == TRUNCATE:
             found = message_of(message)

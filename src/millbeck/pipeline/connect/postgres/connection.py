@@ -6,17 +6,20 @@ are in no message.
 
 from __future__ import annotations
 
+import select
 from collections.abc import Mapping
 from typing import Any, Final
 
 import psycopg
 from psycopg import pq
 from psycopg.conninfo import make_conninfo
+from psycopg.pq.abc import PGconn, PGresult
 
 from millbeck.kernel.option_kinds import Secret
 from millbeck.pipeline.connect.errors import ConfigError, ConnectError, RetriableError
 
 CONNECT_TIMEOUT_S: Final = 15
+_STEP_S: Final = 0.5
 _SESSION: Final = {
     "datestyle": "ISO",
     "intervalstyle": "iso_8601",
@@ -78,7 +81,7 @@ def connected(values: Mapping[str, Any], connector: str) -> psycopg.Connection[A
         raise translated(error, values) from error
 
 
-def replicating(values: Mapping[str, Any], connector: str) -> pq.PGconn:
+def replicating(values: Mapping[str, Any], connector: str) -> PGconn:
     """A connection for the commands of the replication protocol."""
     made = pq.PGconn.connect(conninfo(values, connector, replication=True).encode())
     if made.status != pq.ConnStatus.OK:
@@ -95,13 +98,38 @@ REPLICATION_RIGHT: Final = (
 )
 
 
-def command(connection: pq.PGconn, text: str) -> pq.PGresult:
-    """Run a command; raises what fits its error."""
-    result = connection.exec_(text.encode())
+def command(connection: PGconn, text: str, *, timeout_s: float | None = None) -> PGresult:
+    """Run a command; raises `CommandError`, also when it has been cancelled because it took too long."""
+    if timeout_s is not None:
+        connection.send_query(text.encode())
+        if not _is_answered(connection, timeout_s):
+            connection.get_cancel().cancel()
+            _is_answered(connection, CONNECT_TIMEOUT_S)
+        result = connection.get_result()
+        while result is not None and connection.get_result() is not None:
+            pass
+        if result is None:
+            raise CommandError("the server has not answered", "")
+    else:
+        result = connection.exec_(text.encode())
     if result.status in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK, pq.ExecStatus.COPY_BOTH):
         return result
     state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
     raise CommandError(one_line(result.get_error_message()), state)
+
+
+def _is_answered(connection: PGconn, timeout_s: float) -> bool:
+    """Wait for the answer to what was sent."""
+    waited_s = 0.0
+    while connection.is_busy():
+        readable, _, _ = select.select([connection.socket], [], [], _STEP_S)
+        if readable:
+            connection.consume_input()
+            continue
+        waited_s += _STEP_S
+        if waited_s >= timeout_s:
+            return False
+    return True
 
 
 class CommandError(RetriableError):

@@ -258,7 +258,7 @@ class TableRecords:
                 values.append(reader.missing if reader.placeholder is None else reader.placeholder)
             else:
                 try:
-                    values.append(reader.decode(cell))  # type: ignore[arg-type]
+                    values.append(reader.decode(cell))
                 except (ValueError, ArithmeticError) as error:
                     if not self._takes_failures:
                         raise InvalidValue(f"{self.table.id}.{reader.name}: {_shown(error)}") from None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import psycopg
-from psycopg import pq
+from psycopg.pq.abc import PGconn
 
 from millbeck.pipeline.connect.errors import ConfigError, RetriableError
 from millbeck.pipeline.connect.postgres.connection import (
@@ -35,6 +35,9 @@ _SLOT = """
 _IN_USE: Final = "55006"
 _ALREADY_THERE: Final = "42710"
 _NO_ROOM: Final = "53400"
+_CANCELLED: Final = "57014"
+SLOT_TIMEOUT_S = 60.0
+"""A new slot waits for the transactions that are open; so long, and then again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +94,7 @@ def slot_problem(slot: Slot, name: str, database: str) -> str | None:
     return None
 
 
-def create_slot(replication: pq.PGconn, name: str, *, temporary: bool, failover: bool) -> ExportedSnapshot:
+def create_slot(replication: PGconn, name: str, *, temporary: bool, failover: bool) -> ExportedSnapshot:
     """Make a slot with an exported snapshot, which lives until the next command of this connection. The server waits
     for the transactions that are open.
     """
@@ -103,8 +106,13 @@ def create_slot(replication: pq.PGconn, name: str, *, temporary: bool, failover:
     else:
         text += " EXPORT_SNAPSHOT"
     try:
-        result = command(replication, text)
+        result = command(replication, text, timeout_s=SLOT_TIMEOUT_S)
     except CommandError as error:
+        if error.state == _CANCELLED:
+            raise RetriableError(
+                "slot.name: transactions that are open in the database hold up the slot: SELECT pid, xact_start, query "
+                "FROM pg_stat_activity WHERE backend_xid IS NOT NULL ORDER BY xact_start"
+            ) from error
         if error.state == _NO_ROOM:
             raise ConfigError(f"slot.name: {error}: raise max_replication_slots of the server") from error
         if error.state == "42501":
@@ -120,7 +128,7 @@ def drop_slot(connection: Connection, name: str) -> None:
     connection.execute("select pg_catalog.pg_drop_replication_slot(%s)", (name,))
 
 
-def start_replication(replication: pq.PGconn, *, slot: str, publication: str, lsn: int) -> None:
+def start_replication(replication: PGconn, *, slot: str, publication: str, lsn: int) -> None:
     """Begin the stream. Raises `SlotInUse`."""
     options = ["proto_version '1'", f"publication_names {_literal(quoted_name(publication))}"]
     if replication.server_version >= 140_000:
@@ -222,7 +230,7 @@ def ensure_publication(connection: Connection, values: Mapping[str, Any], captur
             raise ConfigError("table.include.list: no table matches: check its names, which are schema.table")
         what = f"FOR TABLE {_names(list(tables))}"
     try:
-        connection.execute(f"CREATE PUBLICATION {quoted_name(name)} {what}{suffix}")  # type: ignore[arg-type]
+        connection.execute(f"CREATE PUBLICATION {quoted_name(name)} {what}{suffix}")
     except psycopg.errors.DuplicateObject:
         pass
     except psycopg.errors.InsufficientPrivilege as error:
@@ -238,7 +246,7 @@ def _set_tables(connection: Connection, name: str, wanted: Sequence[TableId]) ->
     if not wanted or set(wanted) == published_tables(connection, name):
         return
     try:
-        connection.execute(f"ALTER PUBLICATION {quoted_name(name)} SET TABLE {_names(wanted)}")  # type: ignore[arg-type]
+        connection.execute(f"ALTER PUBLICATION {quoted_name(name)} SET TABLE {_names(wanted)}")
     except psycopg.errors.InsufficientPrivilege as error:
         raise ConfigError(
             f"publication.autocreate.mode: the publication {name} has other tables than those captured, and changing "

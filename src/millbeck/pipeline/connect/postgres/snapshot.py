@@ -72,7 +72,7 @@ class SnapshotSession:
                     failover = self._values["slot.failover"]
                     exported = create_slot(replication, name, temporary=is_there, failover=failover)
                     holder.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                    holder.execute(f"SET TRANSACTION SNAPSHOT {quoted_text(exported.name)}")  # type: ignore[arg-type]
+                    holder.execute(f"SET TRANSACTION SNAPSHOT {quoted_text(exported.name)}")
                     _lock(holder, tables)
                     row = holder.execute("select pg_catalog.pg_export_snapshot()").fetchone()
                 finally:
@@ -157,9 +157,7 @@ class SnapshotSession:
         where = condition(table, order, after, None)
         inner = f"select {chosen} from {quoted_name(*table.id)}{where} order by {chosen} limit {rows}"
         texts = ", ".join(f"{name}::text" for name in names)
-        row = self.connection.execute(
-            f"select {texts} from ({inner}) s offset {rows - 1}"  # type: ignore[arg-type]
-        ).fetchone()
+        row = self.connection.execute(f"select {texts} from ({inner}) s offset {rows - 1}").fetchone()
         return None if row is None else tuple(row)
 
     def _next_page(self, oid: int, after: Bound, rows: int) -> Bound:
@@ -182,7 +180,7 @@ def _lock(connection: Connection, tables: Sequence[TableId]) -> None:
     names = ", ".join(quoted_name(*table) for table in tables)
     connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s'")
     try:
-        connection.execute(f"LOCK TABLE {names} IN ACCESS SHARE MODE")  # type: ignore[arg-type]
+        connection.execute(f"LOCK TABLE {names} IN ACCESS SHARE MODE")
     except psycopg.errors.LockNotAvailable as error:
         raise RetriableError(f"a table is being altered, so that no snapshot can be taken: {names[:300]}") from error
 
@@ -214,10 +212,10 @@ def chunk_rows(
     connection = connected(values, connector)
     try:
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        connection.execute(f"SET TRANSACTION SNAPSHOT {quoted_text(snapshot)}")  # type: ignore[arg-type]
+        connection.execute(f"SET TRANSACTION SNAPSHOT {quoted_text(snapshot)}")
         columns = ", ".join(quoted_name(column.name) for column in table.columns)
         query = f"COPY (select {columns} from {quoted_name(*table.id)}{where}) TO STDOUT"
-        with connection.cursor() as cursor, cursor.copy(query) as copy:  # type: ignore[arg-type]
+        with connection.cursor() as cursor, cursor.copy(query) as copy:
             for line in copy:
                 yield cells_of_line(bytes(line))
     except psycopg.errors.InsufficientPrivilege as error:

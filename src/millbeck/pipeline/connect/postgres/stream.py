@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import psycopg
-from psycopg import pq
+from psycopg.pq.abc import PGconn
 
 from millbeck.pipeline.connect.errors import ConnectError, RetriableError
 from millbeck.pipeline.connect.postgres.assembly import TRANSACTION_BYTES_MAX, Transaction, TransactionAssembler
@@ -53,7 +53,7 @@ class ReplicationStream:
 
     def __init__(
         self,
-        connection: pq.PGconn,
+        connection: PGconn,
         assembler: TransactionAssembler,
         *,
         start_lsn: int,
