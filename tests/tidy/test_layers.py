@@ -118,6 +118,7 @@ ON_THE_REAL_MACHINE = {
     "millbeck.pipeline.connect.connectors.objects.clock": "completes and names files by the wall clock where asked to",
     "millbeck.pipeline.connect.worker.serving": "asks how many cores there are",
     "millbeck.pipeline.connect.connectors.files": "reads and writes files of the machine that tasks run on",
+    "millbeck.pipeline.connect.connectors.tables.file_names": "names of data files that no two attempts share",
     "millbeck.pipeline.formats.schema_files": "reads schemas from the user's files and compiles them",
     "millbeck.pipeline.connect.postgres.connection": "waits for an answer of the server",
     "millbeck.pipeline.connect.postgres.connector": "owns a replication stream, and says when it was read",

@@ -24,6 +24,7 @@ from millbeck.pipeline.connect.connectors.connector_class import (
 )
 from millbeck.pipeline.connect.connectors.jdbc.settings import JDBC_SINK, JDBC_SOURCE
 from millbeck.pipeline.connect.connectors.objects.settings import OBJECT_SINK, OBJECT_SOURCE
+from millbeck.pipeline.connect.connectors.tables.settings import DELTA_SINK, ICEBERG_SINK
 from millbeck.pipeline.connect.errors import ConfigError
 from millbeck.pipeline.connect.postgres.declared import POSTGRES_SOURCE
 
@@ -103,8 +104,10 @@ FILE_SINK: Final = ConnectorClass(
 )
 
 CONNECTORS: Final = (
+    DELTA_SINK,
     FILE_SINK,
     FILE_SOURCE,
+    ICEBERG_SINK,
     JDBC_SINK,
     JDBC_SOURCE,
     OBJECT_SINK,
