@@ -22,9 +22,11 @@ from millbeck.pipeline.connect.connectors.connector_class import (
     Delivery,
     SettingProblem,
 )
+from millbeck.pipeline.connect.connectors.datagen.settings import DATAGEN_SOURCE
 from millbeck.pipeline.connect.connectors.jdbc.settings import JDBC_SINK, JDBC_SOURCE
 from millbeck.pipeline.connect.connectors.objects.settings import OBJECT_SINK, OBJECT_SOURCE
 from millbeck.pipeline.connect.connectors.tables.settings import DELTA_SINK, ICEBERG_SINK
+from millbeck.pipeline.connect.connectors.web.settings import HTTP_SINK
 from millbeck.pipeline.connect.errors import ConfigError
 from millbeck.pipeline.connect.postgres.declared import POSTGRES_SOURCE
 
@@ -104,9 +106,11 @@ FILE_SINK: Final = ConnectorClass(
 )
 
 CONNECTORS: Final = (
-    DELTA_SINK,
     FILE_SINK,
     FILE_SOURCE,
+    DATAGEN_SOURCE,
+    DELTA_SINK,
+    HTTP_SINK,
     ICEBERG_SINK,
     JDBC_SINK,
     JDBC_SOURCE,

@@ -1,0 +1,1 @@
+"""The generator: records of chance, for demonstrations and tests of load."""

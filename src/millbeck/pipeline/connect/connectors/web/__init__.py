@@ -1,0 +1,1 @@
+"""The HTTP sink: records as requests to a web service."""
