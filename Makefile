@@ -70,6 +70,11 @@ test: $(READY)
 topologies: $(READY) build java
 	$(BIN)/python -m pytest -q tests/spark -o timeout=600
 
+# Connectors against what they read and write: PostgreSQL where Debian has it, Kafka's own workers; workers are killed.
+connect: $(READY) build java
+	$(BIN)/python tools/peers.py install
+	$(BIN)/python -m pytest -q -n 0 tests/interop/connect tests/spark/connect -o timeout=900
+
 # The examples, those of a cluster and in Java too; Apache Kafka's client is fetched on first use.
 examples: $(READY) build java
 	$(BIN)/python tools/peers.py install

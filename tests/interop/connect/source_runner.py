@@ -18,6 +18,7 @@ from millbeck.pipeline.connect.connectors.interface import (
 )
 from millbeck.pipeline.connect.converters.json_converter import JsonConverter
 from millbeck.pipeline.connect.model.record import SourceRecord
+from millbeck.pipeline.connect.transforms.chain import stages_of, transformed
 
 
 class Log:
@@ -62,6 +63,7 @@ class SourceRunner:
         self.log = log
         self._settings = settings
         self._tasks_max = tasks_max
+        self._stages = stages_of(settings)
         self.woken = threading.Event()
         self.connector = self._made()
         self._task = self._made()
@@ -92,8 +94,11 @@ class SourceRunner:
                 elif isinstance(item, RejectedRecord):
                     rejected.append(item)
                 else:
-                    self.log.shown(item)  # a converter must take it
-                    records.append(item)
+                    made = transformed(self._stages, item)
+                    if made is not None:
+                        assert isinstance(made, SourceRecord)
+                        self.log.shown(made)  # a converter must take it
+                        records.append(made)
             if task in loses:
                 continue
             self.log.records.extend(records)
