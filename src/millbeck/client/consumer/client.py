@@ -220,7 +220,7 @@ class Consumer(LoopBound, Generic[K, V]):
         self,
         topics: Iterable[str] = (),
         *,
-        pattern: str | None = None,
+        pattern: str | re.Pattern[str] | None = None,
         listener: RebalanceListener | None = None,
         on_assigned: RebalanceCallback | None = None,
         on_revoked: RebalanceCallback | None = None,

@@ -3,6 +3,7 @@ thread."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
@@ -96,7 +97,7 @@ class Consumer(Background, Generic[K, V]):
         self,
         topics: Iterable[str] = (),
         *,
-        pattern: str | None = None,
+        pattern: str | re.Pattern[str] | None = None,
         listener: RebalanceListener | None = None,
         on_assigned: RebalanceCallback | None = None,
         on_revoked: RebalanceCallback | None = None,
