@@ -72,7 +72,7 @@ async def fill_while_stalled(bootstrap: str, value_bytes: int, node_pid: int) ->
 
 async def read_without_polling(bootstrap: str, node_pid: int) -> int:
     """Fetch what the program does not poll; returns by how much more the memory has grown than the fetch limits say."""
-    fetch_bytes = 16 * MIB
+    fetch_bytes = 8 * MIB
     async with Producer(bootstrap_servers=bootstrap, linger_ms=20) as producer:
         for number in range(100_000):
             await producer.enqueue("t", b"v" * 1000, partition=number % 2)
