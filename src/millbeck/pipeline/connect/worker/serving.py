@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -169,16 +170,22 @@ def spark_engine(parsed: Parsed) -> Engine:
         from millbeck.pipeline.connect.worker.spark_engine import SparkEngine
     except ImportError as error:
         raise ConfigError(f"tasks of connectors need Spark: {error}") from error
-    return SparkEngine(lambda: _session(parsed), interval_s=parsed.config.turn_interval_ms / 1000)
+    return SparkEngine(
+        lambda: _session(parsed),
+        interval_s=parsed.config.turn_interval_ms / 1000,
+        long_max=max(1, _processes(parsed) - 1),
+    )
+
+
+def _processes(parsed: Parsed) -> int:
+    """How many tasks may run at the same time on this machine."""
+    return parsed.config.workers_max or 2 * (os.cpu_count() or 1)
 
 
 def _session(parsed: Parsed) -> SparkSession:
-    import os
-
     from millbeck.pipeline.session import spark_session
 
     config = parsed.config
-    processes = config.workers_max or 2 * (os.cpu_count() or 1)
     settings = {
         "spark.driver.memory": config.spark_memory,
         "spark.scheduler.mode": _FAIR,
@@ -188,4 +195,6 @@ def _session(parsed: Parsed) -> SparkSession:
         "spark.log.level": "ERROR",
         **parsed.spark,
     }
-    return spark_session("millbeck connect", master=config.spark_master or f"local[{processes}]", settings=settings)
+    return spark_session(
+        "millbeck connect", master=config.spark_master or f"local[{_processes(parsed)}]", settings=settings
+    )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count
@@ -79,10 +79,14 @@ class SparkEngine:
         interval_s: float,
         jobs_max: int = JOBS_MAX,
         owns_session: bool = True,
+        long_max: int = 1,
     ) -> None:
+        """``long_max`` is how many long shares run at the same time: fewer than there are processes, so that small
+        ones find one."""
         self._make_session = make_session
         self._interval_s = interval_s
         self._owns_session = owns_session
+        self._long = asyncio.Semaphore(long_max)
         self._loop = asyncio.get_running_loop()
         self._jobs = ThreadPoolExecutor(jobs_max, thread_name_prefix="connect-job")
         self._starting = ThreadPoolExecutor(1, thread_name_prefix="connect-session")
@@ -107,7 +111,7 @@ class SparkEngine:
         )
         self._open[waiting.number] = waiting
         if is_long:
-            self._start_job([waiting])
+            self._start(self._long_job(waiting))
             return future
         self._gathered.append(waiting)
         if len(self._gathered) >= SHARES_PER_JOB_MAX:
@@ -122,15 +126,28 @@ class SparkEngine:
         if self._gathering is not None:
             self._gathering.cancel()
             self._gathering = None
-        gathered, self._gathered = self._gathered, []
+        gathered, self._gathered = self._still_wanted(self._gathered), []
         if gathered:
             self._last_job_s = self._loop.time()
-            self._start_job(gathered)
+            self._start(self._job(gathered))
 
-    def _start_job(self, shares: list[_Waiting]) -> None:
-        task = asyncio.create_task(self._job(shares))
+    def _start(self, job: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(job)
         self._running[task] = None
         task.add_done_callback(lambda done: self._running.pop(done, None))
+
+    async def _long_job(self, share: _Waiting) -> None:
+        async with self._long:
+            wanted = self._still_wanted([share])
+            if wanted:
+                await self._job(wanted)
+
+    def _still_wanted(self, shares: list[_Waiting]) -> list[_Waiting]:
+        """Without those that were given up before they began."""
+        for share in shares:
+            if share.future.done():
+                self._open.pop(share.number, None)
+        return [share for share in shares if not share.future.done()]
 
     async def _job(self, shares: list[_Waiting]) -> None:
         self.job_count += 1
@@ -190,7 +207,7 @@ class SparkEngine:
 
     def _deliver(self, reports: Reports) -> None:
         for number, payload in reports:
-            waiting = self._open.get(number)
+            waiting = self._open.pop(number, None)
             if waiting is not None and not waiting.future.done():
                 waiting.future.set_result(pickle.loads(payload))
 
