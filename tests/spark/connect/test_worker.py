@@ -101,6 +101,21 @@ def test_what_cannot_be_handled_becomes_a_dead_letter_and_an_outage_does_not(
     assert [letter_fields(record.headers)["offset"] for _, record in found] == ["3", "13", "23", "33"]
     assert {letter_fields(record.headers)["stage"] for _, record in found} == {"VALUE_CONVERTER"}
     worker.until(lambda: log.committed("connect-sink", topic) == {0: 40})
+    # What a sink itself refuses is in the transaction that also moves its position.
+    refused = make_topic()
+    worker.put(
+        "memory",
+        connector_class="MemorySink",
+        refuses='{"id":7}',
+        topics=topic,
+        errors_tolerance="all",
+        errors_deadletterqueue_topic_name=refused,
+        errors_deadletterqueue_context_headers_enable="true",
+    )
+    worker.until(lambda: log.committed("connect-memory", topic) == {0: 40})
+    ((_, letter),) = log.read(refused)
+    assert letter.value == b'{"id":7}'
+    assert letter_fields(letter.headers)["stage"] == "TASK_PUT"
     # Without tolerance the first one fails the task, and names the record.
     worker.put(
         "strict",

@@ -59,23 +59,23 @@ class LogWriter:
         partition = TopicPartition(topic, number)
         timestamp = self._wall_ms() if record.timestamp is None else record.timestamp
         writer = self._open.get(partition)
-        if writer is None:
-            writer = self._open[partition] = PayloadWriter()
-        elif writer.size_bytes + _size(record) > self._batch_bytes:
+        if writer is not None and writer.size_bytes + _size(record) > self._batch_bytes:
             self._send(partition, writer)
-            writer = self._open[partition] = PayloadWriter()
+            del self._open[partition]
+            writer = None
             if record.key is None and record.partition is None:
                 # The next batch of records without a key is for another partition, as other producers do it.
                 self._keyless += 1
                 self.write(record._replace(timestamp=timestamp))
                 return
+        if writer is None:
+            writer = self._open[partition] = PayloadWriter()
         writer.append(timestamp, record.key, record.value, record.headers)
 
     def finish(self) -> None:
         """Send what is left, and wait for all acknowledgements."""
         for partition, writer in self._open.items():
-            if writer.record_count:
-                self._send(partition, writer)
+            self._send(partition, writer)
         self._open.clear()
         self._run(self._producer.finish())
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from millbeck.client.admin import Admin
 from millbeck.client.admin.results import NewTopic
-from millbeck.kernel.errors import ApiError, TopicAlreadyExists
+from millbeck.kernel.errors import InvalidRecord, InvalidTopic, MessageTooLarge, PolicyViolation, TopicAlreadyExists
 from millbeck.pipeline.connect.connectors.interface import (
     RejectedRecord,
     SinkConnector,
@@ -29,6 +29,8 @@ from millbeck.pipeline.connect.tasks.work import FailureKind, Outcome, ShareFail
 log = logging.getLogger(__name__)
 
 _AUTHORIZATION: Final = "AuthorizationFailed"
+_REFUSALS: Final = (MessageTooLarge, InvalidRecord, InvalidTopic, PolicyViolation)
+"""What brokers will say again, however often they are asked."""
 _MESSAGE_MAX: Final = 2000
 
 
@@ -54,7 +56,7 @@ def run_work(work: Work) -> Outcome:
 def failure_of(error: Exception, place: str = "") -> ShareFailure:
     """How a failure is dealt with: see `connectors.interface`."""
     cause = error.cause if isinstance(error, RecordFailed) else error
-    is_refused = isinstance(cause, ApiError) and type(cause).__name__.endswith(_AUTHORIZATION)
+    is_refused = isinstance(cause, _REFUSALS) or type(cause).__name__.endswith(_AUTHORIZATION)
     is_fatal = isinstance(error, ConnectError) and not isinstance(error, RetriableError)
     return ShareFailure(
         kind=FailureKind.FATAL if is_fatal or is_refused else FailureKind.RETRIABLE,

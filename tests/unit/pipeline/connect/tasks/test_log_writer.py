@@ -69,6 +69,16 @@ def test_a_full_batch_is_sent_and_records_without_a_key_go_on_elsewhere() -> Non
     assert all(size <= 1000 for _, size, _, _ in producer.sent)
 
 
+def test_a_record_larger_than_a_batch_has_one_of_its_own() -> None:
+    producer = _Producer()
+    writer = _writer(producer)
+    for _ in range(9):
+        writer.write(_record(b"x" * 2000))
+        writer.write(_record(b"x" * 2000, key=b"k"))
+    writer.finish()
+    assert [count for _, _, count, _ in producer.sent] == [1] * 18
+
+
 def test_records_with_a_key_stay_in_their_partition() -> None:
     producer = _Producer()
     writer = _writer(producer)
