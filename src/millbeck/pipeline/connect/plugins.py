@@ -18,6 +18,7 @@ from typing import Any, Final
 from millbeck.pipeline.connect.config.definitions import ConfigDef
 from millbeck.pipeline.connect.converters.avro_converter import AvroConverter
 from millbeck.pipeline.connect.converters.json_converter import JsonConverter
+from millbeck.pipeline.connect.converters.json_schema_converter import JsonSchemaConverter
 from millbeck.pipeline.connect.converters.plain import (
     BooleanConverter,
     ByteArrayConverter,
@@ -132,6 +133,7 @@ BUILT_IN: Final[tuple[Plugin, ...]] = (
     *_plain("io.debezium.transforms", (PluginKind.TRANSFORMATION,), ExtractNewRecordState),
     *_plain("io.debezium.transforms.outbox", (PluginKind.TRANSFORMATION,), EventRouter),
     *_plain("io.confluent.connect.avro", (PluginKind.CONVERTER,), AvroConverter),
+    *_plain("io.confluent.connect.json", (PluginKind.CONVERTER,), JsonSchemaConverter),
     *_plain(
         f"{_KAFKA}.transforms.predicates", (PluginKind.PREDICATE,), HasHeaderKey, RecordIsTombstone, TopicNameMatches
     ),
