@@ -122,9 +122,9 @@ def test_records_reach_every_target_once(postgresql: str, tmp_path: Path) -> Non
         assert in_rows == [(row["gender"], row["regionid"], row["registertime"], row["userid"]) for row in written]
         # Started again, nothing is written twice; rows go back to the log, and none is read twice.
         with served(log.bootstrap, **{"group.id": "connect"}):
-            create("back", connector_class="JdbcSource", mode="incrementing", incrementing_column_name="__connect_offset",
-                   query="SELECT * FROM users", topic_prefix="back", poll_interval_ms="200", batch_max_rows="700",
-                   **login)  # fmt: skip
+            reading = {"mode": "incrementing", "incrementing_column_name": "__connect_offset", "topic_prefix": "back"}
+            query = {"query": "SELECT * FROM users", "poll_interval_ms": "200", "batch_max_rows": "700"}
+            create("back", connector_class="JdbcSource", **reading, **query, **login)
             wait_for("back", lambda: len(values_of(log.bootstrap, "back")), RECORDS)
         assert [row["userid"] for row in values_of(log.bootstrap, "back")] == [row["userid"] for row in written]
         assert count_rows() == len(parquet_rows()) == len(iceberg_rows()) == len(delta_rows()) == RECORDS
