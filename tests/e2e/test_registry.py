@@ -20,6 +20,9 @@ from click.testing import CliRunner
 from millbeck.cli.main import cli
 from millbeck.host import real_environment
 from millbeck.kernel.errors import InvalidConfig
+from millbeck.registry.access import User
+from millbeck.registry.rest.log_acls import LogAcls
+from millbeck.registry.roles import Role
 from millbeck.registry.topic import ensure_topic
 from millbeck.testing import broker
 
@@ -174,3 +177,24 @@ def test_a_topic_that_deletes_schemas_is_refused_with_the_command_that_mends_it(
     run("topic", "create", "_wide", "--partitions", "2", "--config", "cleanup.policy=compact")
     with pytest.raises(InvalidConfig, match=r"has 2 partitions .* kafkastore\.topic"):
         asyncio.run(ensure("_wide"))
+
+
+def test_roles_come_from_the_acls_of_the_brokers() -> None:
+    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    settings = {"authorizer.class.name": authorizer, "allow.everyone.if.no.acl.found": "true"}
+    with broker(settings) as running:
+        options = ("--bootstrap-server", running.bootstrap, "--allow-principal", "User:carol", "--operation", "READ")
+        done = CliRunner().invoke(cli, ["acl", "add", *options, "--topic", "orders"])
+        assert done.exit_code == 0, done.output
+
+        async def read() -> None:
+            acls = LogAcls(real_environment(), {"bootstrap.servers": running.bootstrap})
+            watching = asyncio.create_task(acls.watch())
+            async with asyncio.timeout(20):
+                while not acls.with_acls(User("carol")).may(Role.READ, "orders-value"):
+                    await asyncio.sleep(0.05)
+            assert not acls.with_acls(User("carol")).may(Role.WRITE, "orders-value")
+            assert not acls.with_acls(User("bob")).may(Role.READ, "orders-value")
+            watching.cancel()
+
+        asyncio.run(read())
