@@ -89,6 +89,36 @@ def test_clients_use_the_files_as_they_are(tmp_path: Path, nodes: int) -> None:
         assert as_python_says(files, "again", 1) == [b"from python"]
 
 
+def test_the_registry_has_the_same_users(tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn")
+    registry_client = pytest.importorskip("confluent_kafka.schema_registry")
+    data = tmp_path / "data"
+    files = data / "security"
+    number = 0
+    for _ in range(2):
+        with running(data) as screen:
+            url = next(line.split()[1] for line in screen.splitlines() if line.strip().startswith("registry "))
+            assert url.startswith("https://127.0.0.1:")
+            app, admin = (json.loads((files / f"{user}.registry.json").read_text()) for user in ("app", "admin"))
+            assert app["url"] == url
+            client = registry_client.SchemaRegistryClient(app)
+            number = number or client.register_schema("orders-value", registry_client.Schema('"int"', "AVRO"))
+            assert client.get_latest_version("orders-value").schema_id == number
+            with pytest.raises(registry_client.error.SchemaRegistryError) as refused:
+                client.set_compatibility(level="FULL")
+            assert refused.value.http_status_code == 403
+            registry_client.SchemaRegistryClient(admin).set_compatibility(level="FULL")
+            del app["basic.auth.user.info"]
+            with pytest.raises(registry_client.error.SchemaRegistryError) as unknown:
+                registry_client.SchemaRegistryClient(app).get_subjects()
+            assert unknown.value.http_status_code == 401
+            done = subprocess.run(
+                ["curl", "-sS", "-K", str(files / "app.curl"), f"{url}/subjects"], capture_output=True, text=True
+            )
+            assert done.stdout == '["orders-value"]', done.stderr
+        assert all(path.stat().st_mode & 0o077 == 0 for path in files.glob("*registry*"))
+
+
 def test_a_renewed_certificate_is_taken_without_a_restart(tmp_path: Path) -> None:
     data = tmp_path / "data"
     files = data / "security"

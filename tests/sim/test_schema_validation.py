@@ -11,6 +11,7 @@ import pytest
 
 from millbeck.client.admin import Admin
 from millbeck.client.admin.results import NewTopic
+from millbeck.client.config import Value
 from millbeck.client.producer import Producer
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.errors import InvalidRecord, TopicAlreadyExists
@@ -48,7 +49,12 @@ async def refused(producer: Producer, value: bytes) -> bool:
 async def scenario(cluster: SimCluster, environment: Environment) -> None:
     cluster.start_all()
     servers = ",".join(f"{member.name}:{PORT}" for member in cluster.brokers)
-    settings = {"bootstrap.servers": servers, "delivery.timeout.ms": 60_000, "request.timeout.ms": 4000, "linger.ms": 0}
+    settings: dict[str, Value] = {
+        "bootstrap.servers": servers,
+        "delivery.timeout.ms": 60_000,
+        "request.timeout.ms": 4000,
+        "linger.ms": 0,
+    }
     validated = {**CONFIGS, "confluent.value.schema.validation": "true"}
     topics = [
         NewTopic(

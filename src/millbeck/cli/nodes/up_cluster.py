@@ -16,7 +16,7 @@ from millbeck.cli.nodes.control import ControlServer
 from millbeck.cli.nodes.node_processes import NodeCommand, NodeProcess, NodeProcesses
 from millbeck.cli.nodes.running_nodes import announce, runtime_directory
 from millbeck.cli.nodes.up_directory import secure_nodes
-from millbeck.cli.nodes.up_registry import EXTRA, PORT, REPLICAS_MAX, RegistryOnDemand, is_installed
+from millbeck.cli.nodes.up_registry import EXTRA, PORT, REPLICAS_MAX, RegistryOnDemand, is_installed, secure_registry
 from millbeck.cli.nodes.up_screen import bootstrap_of, cluster_screen, secure_cluster_screen
 from millbeck.cli.settings import embedded_config, settings_of_options
 from millbeck.host import real_environment
@@ -90,10 +90,15 @@ def run_cluster(
         if secured is None:
             return cluster_screen(host, answers, data=shown, failover=failover, registry=registry)
         secured.write_client_files(environment.files, bootstrap_of(host, answers))
-        return secure_cluster_screen(host, answers, data=directory, is_memory=is_memory)
+        return secure_cluster_screen(host, answers, data=directory, is_memory=is_memory, registry=registry)
 
-    registry_port = None if is_secure else PORT if port else 0
-    asyncio.run(_run(orders, verbose=verbose, host=host, data=directory, screen=screen, registry_port=registry_port))
+    def listen(bootstrap: str, replica_count: int) -> RegistryOnDemand:
+        if secured is None:
+            return RegistryOnDemand("127.0.0.1", PORT if port else 0, bootstrap, replica_count=replica_count)
+        return secure_registry(secured, PORT if port else 0, bootstrap, replica_count=replica_count)
+
+    registry = listen if is_installed() else None
+    asyncio.run(_run(orders, verbose=verbose, host=host, data=directory, screen=screen, listen=registry))
 
 
 def check_settings(settings: Sequence[str], racks: Sequence[str] = ()) -> None:
@@ -148,9 +153,9 @@ async def _run(
     host: str,
     data: str,
     screen: Callable[[Sequence[dict[str, int]], str], str],
-    registry_port: int | None,
+    listen: Callable[[str, int], RegistryOnDemand] | None,
 ) -> None:
-    """Run the nodes, and the schema registry if ``registry_port`` is set (0 means a free port)."""
+    """Run the nodes; ``listen`` makes the schema registry for the brokers and for so many replicas."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -166,9 +171,8 @@ async def _run(
             return
         await starting
         answers = [member.answer for member in fleet.members]
-        if registry_port is not None and is_installed():
-            count = min(REPLICAS_MAX, len(answers))
-            registry = RegistryOnDemand("127.0.0.1", registry_port, bootstrap_of(host, answers), replica_count=count)
+        if listen is not None:
+            registry = listen(bootstrap_of(host, answers), min(REPLICAS_MAX, len(answers)))
         click.echo(screen(answers, EXTRA if registry is None else registry.url))
         failing = asyncio.create_task(fleet.failed())
         async with _controlled(fleet, host=host, data=data):

@@ -14,7 +14,7 @@ from millbeck.cli.nodes.node_runner import ErrorHints, check_address, run_node
 from millbeck.cli.nodes.ports import PortUnusable, check_port_is_free
 from millbeck.cli.nodes.running_nodes import announce
 from millbeck.cli.nodes.up_directory import node_directory, secure_nodes
-from millbeck.cli.nodes.up_registry import EXTRA, PORT, RegistryOnDemand, is_installed
+from millbeck.cli.nodes.up_registry import EXTRA, PORT, RegistryOnDemand, is_installed, secure_registry
 from millbeck.cli.nodes.up_screen import address_of, screen, secure_screen
 from millbeck.cli.settings import embedded_config
 from millbeck.kernel.environment import Environment
@@ -86,7 +86,8 @@ def run_single_node(
                 if secured is not None:
                     secured.write_client_files(node.environment.files, address)
                     shown = directory
-                    click.echo(secure_screen(node, shown, is_memory=is_memory))
+                    registry = _secure_registry(secured, address, port, registries)
+                    click.echo(secure_screen(node, shown, is_memory=is_memory, registry=registry))
                 else:
                     shown = ", ".join(config.directories)
                     click.echo(screen(node, None if is_memory else shown, _registry(address, port, registries)))
@@ -113,6 +114,15 @@ def _defaults(
     own = node_directory(directory, 1)
     settings = embedded_settings(own, host=host, port=port, metrics_port=metrics_port, protocol=PROTOCOL)
     return settings | secured.node_settings(1)
+
+
+def _secure_registry(secured: SecuredCluster, address: str, port: int, registries: list[RegistryOnDemand]) -> str:
+    """The same for a secured node, with its users and its certificate."""
+    if not is_installed():
+        return EXTRA
+    registry = secure_registry(secured, PORT if port else 0, address)
+    registries.append(registry)
+    return registry.url
 
 
 def _registry(address: str, port: int, registries: list[RegistryOnDemand]) -> str:

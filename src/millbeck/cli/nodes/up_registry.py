@@ -12,7 +12,10 @@ import errno
 import socket
 import sys
 from importlib.util import find_spec
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from millbeck.server.local.secured import SecuredCluster
 
 PORT: Final = 8081
 IDLE_SECONDS: Final = 600
@@ -32,8 +35,13 @@ def is_installed() -> bool:
 class RegistryOnDemand:
     """Create it inside a running event loop; `close` it at the end."""
 
-    def __init__(self, host: str, port: int, bootstrap: str, *, replica_count: int = 1) -> None:
-        """``replica_count`` is the number of replicas of the registry's topic."""
+    def __init__(
+        self, host: str, port: int, bootstrap: str, *, replica_count: int = 1, config_file: str | None = None
+    ) -> None:
+        """``replica_count`` is the number of replicas of the registry's topic; with a ``config_file``, which has
+        certificates and users, clients connect by TLS."""
+        self._config_file = config_file
+        self._scheme = "http" if config_file is None else "https"
         self._bootstrap = bootstrap
         self._replica_count = replica_count
         self._loop = asyncio.get_running_loop()
@@ -55,11 +63,12 @@ class RegistryOnDemand:
     async def _run(self) -> None:
         number = self._socket.fileno()
         settings = {
-            "listeners": f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}",
+            "listeners": self.url,
             "kafkastore.bootstrap.servers": self._bootstrap,
             "kafkastore.topic.replication.factor": str(self._replica_count),
         }
-        arguments = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
+        arguments = [] if self._config_file is None else ["--config", self._config_file]
+        arguments += [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
         arguments += ["--socket", str(number), "--idle-seconds", str(IDLE_SECONDS), "--stops-with-input"]
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -95,7 +104,21 @@ class RegistryOnDemand:
 
     @property
     def url(self) -> str:
-        return f"http://{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self._scheme}://{host}:{self.port}"
+
+
+def secure_registry(secured: SecuredCluster, port: int, bootstrap: str, *, replica_count: int = 1) -> RegistryOnDemand:
+    """The registry of a secured cluster; writes the files that it and its clients need."""
+    from millbeck.cli.nodes.up_secure_registry import write_client_files, write_config
+    from millbeck.host import real_environment
+
+    environment = real_environment()
+    certificate_file = secured.certificate_file(1)
+    config_file = write_config(environment, secured, certificate_file=certificate_file, bootstrap=bootstrap)
+    registry = RegistryOnDemand("127.0.0.1", port, bootstrap, replica_count=replica_count, config_file=config_file)
+    write_client_files(environment, secured, registry.url)
+    return registry
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -87,21 +87,24 @@ def _metrics_of(answers: Sequence[dict[str, int]]) -> str:
     return f"    metrics      http://127.0.0.1:PORT/metrics, ports {ports}"
 
 
-def secure_screen(node: Node, data: str, *, is_memory: bool) -> str:
-    """The screen of one node with TLS, logins and ACLs."""
+def secure_screen(node: Node, data: str, *, is_memory: bool, registry: str = "") -> str:
+    """The screen of one node with TLS, logins and ACLs; ``registry`` as for one without."""
     lines = [
         "",
         "  millbeck is up: TLS, logins (SCRAM-SHA-512) and ACLs",
         "",
         f"    bootstrap    {address_of(node)}",
         f"    metrics      http://127.0.0.1:{node.metrics_port}/metrics",
-        *_secured(address_of(node), data, is_memory=is_memory),
+        *([f"    registry     {registry}"] if registry else []),
+        *_secured(address_of(node), data, is_memory=is_memory, registry=registry),
         "  Ctrl-C stops it.",
     ]
     return "\n".join(lines)
 
 
-def secure_cluster_screen(host: str, answers: Sequence[dict[str, int]], *, data: str, is_memory: bool) -> str:
+def secure_cluster_screen(
+    host: str, answers: Sequence[dict[str, int]], *, data: str, is_memory: bool, registry: str = ""
+) -> str:
     """The screen of several nodes with TLS, logins and ACLs."""
     lines = [
         "",
@@ -109,13 +112,14 @@ def secure_cluster_screen(host: str, answers: Sequence[dict[str, int]], *, data:
         "",
         f"    bootstrap    {bootstrap_of(host, answers)}",
         _metrics_of(answers),
-        *_secured(bootstrap_of(host, answers[:1]), data, is_memory=is_memory),
+        *([f"    registry     {registry}"] if registry else []),
+        *_secured(bootstrap_of(host, answers[:1]), data, is_memory=is_memory, registry=registry),
         "  Ctrl-C stops all of them.  millbeck up status  shows them.",
     ]
     return "\n".join(lines)
 
 
-def _secured(address: str, data: str, *, is_memory: bool) -> list[str]:
+def _secured(address: str, data: str, *, is_memory: bool, registry: str) -> list[str]:
     """The directory of the files for clients, and example commands that use them."""
     lost = ["                 in memory, lost on exit"] if is_memory else []
     return [
@@ -129,6 +133,7 @@ def _secured(address: str, data: str, *, is_memory: bool) -> list[str]:
         "    kcat -F app.kcat.conf -C -t greetings -e",
         f"    kafka-console-consumer.sh --bootstrap-server {address} \\",
         "      --topic greetings --from-beginning --command-config app.properties",
+        *([f"    curl -K app.curl {registry}/subjects"] if registry.startswith("https:") else []),
         "  Python: pip install confluent-kafka",
         "    import json; from confluent_kafka import Producer",
         '    p = Producer(json.load(open("app.json")))',

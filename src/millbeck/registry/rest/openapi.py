@@ -6,14 +6,30 @@ from collections.abc import Iterable
 
 from millbeck import __version__
 from millbeck.client.schemas.log_records import Json
+from millbeck.registry.decision import MODES
 from millbeck.registry.rest.calls import Call
 from millbeck.registry.rest.forwarding import CONTENT_TYPE
+from millbeck.registry.settings import LEVELS
 
 _ERROR: Json = {
     "type": "object",
     "required": ["error_code", "message"],
     "properties": {"error_code": {"type": "integer"}, "message": {"type": "string"}},
 }
+
+
+_KNOWN: dict[str, Json] = {
+    "schema": {
+        "type": "string",
+        "examples": ['"string"', '{"type": "object"}', 'syntax = "proto3"; message M { string a = 1; }'],
+    },
+    "schemaType": {"type": "string", "examples": ["AVRO", "JSON", "PROTOBUF"]},
+    "compatibility": {"type": "string", "enum": list(LEVELS)},
+    "mode": {"type": "string", "enum": list(MODES)},
+    "version": {"type": "string", "examples": ["1", "latest"]},
+    "id": {"type": "integer", "examples": [1]},
+}
+"""What is known of parameters and members beside their types."""
 
 
 def openapi(calls: Iterable[Call]) -> Json:
@@ -30,7 +46,7 @@ def openapi(calls: Iterable[Call]) -> Json:
 
 def _operation(call: Call) -> Json:
     in_path = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "integer" if name == "id" else "string"}}
+        {"name": name, "in": "path", "required": True, "schema": _KNOWN.get(name, {"type": "string"})}
         for name in call.variables
     ]
     in_query = [{"name": name, "in": "query", "schema": {"type": kind}} for name, kind in call.parameters.items()]
@@ -47,10 +63,15 @@ def _operation(call: Call) -> Json:
     if call.method == "DELETE" and call.path == "/contexts/{context}":
         operation["responses"]["204"] = {"description": "It is deleted."}
     if call.body is not None:
-        properties = {name: {"type": kind} for name, kind in call.body.items()}
+        properties = {name: _member(name, kind) for name, kind in call.body.items()}
         schema = {"type": "object", "properties": properties}
         operation["requestBody"] = {"required": True, "content": {CONTENT_TYPE: {"schema": schema}}}
     return operation
+
+
+def _member(name: str, kind: str) -> Json:
+    known = _KNOWN.get(name, {})
+    return known if known.get("type") == kind else {"type": kind}
 
 
 def _failure(description: str) -> Json:

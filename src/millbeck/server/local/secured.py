@@ -72,6 +72,9 @@ class SecuredCluster:
             user=user, password=self.passwords[user], bootstrap=bootstrap, authority_file=self.authority_file
         )
 
+    def certificate_file(self, node_id: int) -> str:
+        return f"{self.directory}/{_node_file(node_id)}"
+
     def write_client_files(self, files: Files, bootstrap: str) -> list[str]:
         """Write the users' client configurations with the current addresses; returns the file names."""
         written = []
@@ -88,7 +91,7 @@ class SecuredCluster:
         return {
             "listener.security.protocol.map": f"{PROTOCOL}:{PROTOCOL},CONTROLLER:SSL",
             "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": f"{self.directory}/{_node_file(node_id)}",
+            "ssl.keystore.location": self.certificate_file(node_id),
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": self.authority_file,
             "sasl.enabled.mechanisms": f"{MECHANISM},PLAIN",

@@ -99,7 +99,8 @@ func main() {
 	seen["proto"], seen["protoRecord"] = message.(*wrapperspb.StringValue).Value, hex.EncodeToString(protoRecord)
 
 	seen["versions"] = must(client.GetAllVersions("cgo-avro-value"))
-	seen["deleted"] = must(client.DeleteSubject("cgo-json-value", false))
-	seen["gone"] = must(client.DeleteSubject("cgo-json-value", true))
+	must(client.Register("cgo-gone-value", avro(order), false))
+	seen["deleted"] = must(client.DeleteSubject("cgo-gone-value", false))
+	seen["gone"] = must(client.DeleteSubject("cgo-gone-value", true))
 	must(0, json.NewEncoder(os.Stdout).Encode(seen))
 }
