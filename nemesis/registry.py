@@ -28,6 +28,11 @@ from millbeck.testing.cluster_processes import _free_ports
 
 INSTANCES: Final = 3
 SESSION_MS: Final = 3000
+CLUSTER: Final = {
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+    "group.min.session.timeout.ms": "1000",
+}
 REQUEST_SECONDS: Final = 15.0
 SETTLE_SECONDS: Final = 120.0
 DELETED: Final = 0.25
@@ -113,7 +118,7 @@ class Run:
         self._ends_s = 0.0
 
     def run(self) -> Outcome:
-        with cluster(broker_session_timeout_ms=3000, broker_heartbeat_interval_ms=500) as brokers:
+        with cluster(CLUSTER) as brokers:
             self._instances = [Instance(brokers.bootstrap, port) for port in _free_ports(INSTANCES)]
             try:
                 for each in self._instances:

@@ -7,6 +7,7 @@ from typing import Final
 from millbeck.kernel.errors import (
     ApiError,
     GroupAuthorizationFailed,
+    InvalidSessionTimeout,
     TopicAuthorizationFailed,
     TransactionalIdAuthorizationFailed,
 )
@@ -27,6 +28,11 @@ def with_remedy(error: ApiError, *, topic: str, group: str, transactional_id: st
         case TransactionalIdAuthorizationFailed():
             what = f"transactional id {transactional_id}"
             operations, resource = ["WRITE", "DESCRIBE"], f"--transactional-id {transactional_id}"
+        case InvalidSessionTimeout():
+            return InvalidSessionTimeout(
+                "schema.registry.group.session.timeout.ms is not between group.min.session.timeout.ms and "
+                "group.max.session.timeout.ms of the brokers: change one of them"
+            )
         case _:
             return error
     options = " ".join(f"--operation {each}" for each in operations)

@@ -22,7 +22,7 @@ from millbeck.testing import broker, registry
 from tools import peers
 
 CALLS = 20_000
-EXAMPLES = 250
+EXAMPLES = 500
 """Generated requests of each operation in each phase."""
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 SECONDS_MAX = 1.0

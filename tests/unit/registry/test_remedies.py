@@ -12,6 +12,7 @@ from millbeck.host import real_environment
 from millbeck.kernel.errors import (
     ApiError,
     GroupAuthorizationFailed,
+    InvalidSessionTimeout,
     NotCoordinator,
     TopicAuthorizationFailed,
     TransactionalIdAuthorizationFailed,
@@ -39,6 +40,11 @@ def test_the_acl_that_is_missing_is_named(error: ApiError, text: str) -> None:
     # The command takes these options; only brokers are missing here.
     arguments = str(found).partition("millbeck acl ")[2].split()
     assert "No such option" not in CliRunner().invoke(command, [*arguments, "--bootstrap-server", "127.0.0.1:1"]).output
+
+
+def test_a_session_timeout_that_the_brokers_refuse_is_named() -> None:
+    found = with_remedy(InvalidSessionTimeout(), topic="t", group="g", transactional_id="x")
+    assert "schema.registry.group.session.timeout.ms" in str(found)
 
 
 def test_other_errors_are_what_they_are() -> None:

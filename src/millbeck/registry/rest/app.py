@@ -52,6 +52,8 @@ _READING: Final = ("GET", "HEAD")
 _TYPES_MAX: Final = 20
 _BY_ID: Final = b"/schemas/ids/"
 _ID_DIGITS_MAX: Final = 10
+_DISCARDED_BYTES_MAX: Final = 64 * 1024 * 1024
+"""How much of a body that is too large is read and dropped, so that its client gets an answer rather than a reset."""
 
 
 class HttpError(Exception):
@@ -194,10 +196,15 @@ class RegistryApp:
         if content_type and content_type not in _ACCEPTED:
             raise HttpError(415, f"Unsupported Media Type: send Content-Type: {CONTENT_TYPE}")
         body = bytearray()
+        size = 0
         async for chunk in http.stream():
-            body += chunk
-            if len(body) > self._body_bytes_max:
-                raise HttpError(413, f"Request Entity Too Large: the limit is {self._body_bytes_max} bytes")
+            size += len(chunk)
+            if size <= self._body_bytes_max:
+                body += chunk
+            elif size > self._body_bytes_max + _DISCARDED_BYTES_MAX:
+                break
+        if size > self._body_bytes_max:
+            raise HttpError(413, f"Request Entity Too Large: the limit is {self._body_bytes_max} bytes")
         return bytes(body)
 
     # paths outside of the registry's API
