@@ -445,6 +445,22 @@ def test_a_table_without_a_key_is_read_by_its_pages(server: PostgresServer) -> N
     assert sorted(values) == list(range(1, 3001))
 
 
+def test_tables_that_cannot_be_updated_any_more_are_named(
+    server: PostgresServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with server.connect() as db:
+        db.execute("create table t (id int primary key); create table bare (a int); create table full_row (a int)")
+        db.execute("alter table full_row replica identity full")
+        log = Log()
+        running = started(server, log, table_include_list="public.t")
+        running.turn()
+        running.stop()
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+            db.execute("insert into bare values (1); update bare set a = 2")
+    (warning,) = [record.getMessage() for record in caplog.records if "REPLICA IDENTITY" in record.getMessage()]
+    assert "on public.bare, which" in warning
+
+
 def test_snapshot_modes(server: PostgresServer) -> None:
     with server.connect() as db:
         db.execute("create table t (id int primary key); insert into t values (1)")

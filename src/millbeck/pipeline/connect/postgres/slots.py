@@ -32,6 +32,7 @@ _SLOT = """
     from pg_catalog.pg_replication_slots s left join pg_catalog.pg_stat_activity a on a.pid = s.active_pid
     where s.slot_name = %s
 """
+_SHOWN_MAX: Final = 10
 _IN_USE: Final = "55006"
 _ALREADY_THERE: Final = "42710"
 _NO_ROOM: Final = "53400"
@@ -201,6 +202,19 @@ def publication_of(connection: Connection, name: str) -> tuple[bool, bool] | Non
     return None if found is None else (found[0], found[1])
 
 
+def without_identity(connection: Connection, publication: str) -> list[TableId]:
+    """Published tables of which PostgreSQL refuses every update and delete, since it could not say which row."""
+    rows = connection.execute(
+        "select n.nspname, c.relname from pg_catalog.pg_publication_tables p "
+        "join pg_catalog.pg_namespace n on n.nspname = p.schemaname "
+        "join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = p.tablename "
+        "where p.pubname = %s and (c.relreplident = 'n' or (c.relreplident = 'd' and not exists "
+        "(select from pg_catalog.pg_index i where i.indrelid = c.oid and i.indisprimary))) order by 1, 2",
+        (publication,),
+    ).fetchall()
+    return [TableId(*row) for row in rows]
+
+
 def ensure_publication(connection: Connection, values: Mapping[str, Any], capture: CaptureFilter) -> bool:
     """Make the publication, or bring it up to date, as the mode says; whether changes are published by partition root.
     Raises `ConfigError`.
@@ -239,6 +253,14 @@ def ensure_publication(connection: Connection, values: Mapping[str, Any], captur
             f"({error.diag.message_primary}): let a superuser run CREATE PUBLICATION {quoted_name(name)} {what[:200]}, "
             "and set this to disabled"
         ) from error
+    refusing = without_identity(connection, name)
+    if refusing:
+        _LOG.warning(
+            "publication.name: PostgreSQL now refuses UPDATE and DELETE on %s, which have no primary key and are in "
+            "the publication %s: ALTER TABLE ... REPLICA IDENTITY FULL, or set publication.autocreate.mode=filtered",
+            ", ".join(map(str, refusing[:_SHOWN_MAX])),
+            name,
+        )
     return bool(via_root)
 
 

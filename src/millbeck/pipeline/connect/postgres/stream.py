@@ -44,6 +44,8 @@ class StreamState:
     """Everything that was committed before has been received."""
     confirmed_lsn: int = 0
     """Everything before is in the log."""
+    is_announced: bool = False
+    """Whether `wake` was called for transactions that nobody has asked for since."""
     error: Exception | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -120,6 +122,7 @@ class ReplicationStream:
         found: list[Transaction] = []
         size = 0
         with self._state.lock:
+            self._state.is_announced = False
             for transaction in self._state.transactions:
                 if before_lsn is not None and transaction.commit_lsn >= before_lsn:
                     break
@@ -255,7 +258,10 @@ class ReplicationStream:
             state.transactions.append(made)
             state.held_bytes += made.size
             state.received_lsn = max(state.received_lsn, made.end_lsn)
-        self._wake()
+            is_news = not state.is_announced
+            state.is_announced = True
+        if is_news:
+            self._wake()
 
     def _send_status(self, *, wants_reply: bool) -> None:
         self._wants_status.clear()
