@@ -81,7 +81,7 @@ def test_kills_of_worker_and_database(server: PostgresServer, log: Broker, tmp_p
     create_topic(log.bootstrap, TOPIC)
     worker = WorkerProcess(log.bootstrap, tmp_path)
     worker.start()
-    settings = server.connector_settings(table_include_list="public.items", millbeck_snapshot_chunk_rows="1000")
+    settings = server.connector_settings(table_include_list="public.items", millbeck_snapshot_chunk_rows="4000")
     name = settings.pop("name")
     worker.ask(
         "PUT",
@@ -112,7 +112,7 @@ def test_kills_of_worker_and_database(server: PostgresServer, log: Broker, tmp_p
     killer.start()
     while killer.is_alive():
         writer.transaction(chance.choice((1, 3, 30, 300)))
-        time.sleep(0.05)
+        time.sleep(0.1)
     killer.join()
     assert len(kills) == KILLS
     reader = TopicReader(log.bootstrap)
