@@ -21,7 +21,6 @@ from millbeck.pipeline.connect.connectors.interface import (
     SourceProgress,
     SourceShare,
 )
-from millbeck.pipeline.connect.connectors.jdbc.moments import days_from
 from millbeck.pipeline.connect.connectors.jdbc.opening import connected
 from millbeck.pipeline.connect.connectors.jdbc.sink import JdbcSink
 from millbeck.pipeline.connect.connectors.jdbc.source import JdbcSource
@@ -34,6 +33,7 @@ from millbeck.pipeline.connect.model.logical import (
     time_schema,
     timestamp_schema,
 )
+from millbeck.pipeline.connect.model.moments import days_from
 from millbeck.pipeline.connect.model.numbers import Float32, Int8, Int16, Int32
 from millbeck.pipeline.connect.model.record import SourceRecord
 from millbeck.pipeline.connect.model.schema import (

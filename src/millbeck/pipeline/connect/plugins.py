@@ -30,6 +30,7 @@ from millbeck.pipeline.connect.converters.plain import (
     SimpleHeaderConverter,
     StringConverter,
 )
+from millbeck.pipeline.connect.converters.protobuf_converter import ProtobufConverter
 from millbeck.pipeline.connect.errors import ConfigError
 from millbeck.pipeline.connect.model.record import Side
 from millbeck.pipeline.connect.transforms.base import SidedTransformation
@@ -134,6 +135,7 @@ BUILT_IN: Final[tuple[Plugin, ...]] = (
     *_plain("io.debezium.transforms.outbox", (PluginKind.TRANSFORMATION,), EventRouter),
     *_plain("io.confluent.connect.avro", (PluginKind.CONVERTER,), AvroConverter),
     *_plain("io.confluent.connect.json", (PluginKind.CONVERTER,), JsonSchemaConverter),
+    *_plain("io.confluent.connect.protobuf", (PluginKind.CONVERTER,), ProtobufConverter),
     *_plain(
         f"{_KAFKA}.transforms.predicates", (PluginKind.PREDICATE,), HasHeaderKey, RecordIsTombstone, TopicNameMatches
     ),

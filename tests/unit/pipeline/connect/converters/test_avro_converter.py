@@ -131,7 +131,7 @@ def test_schemas_of_others_are_read(registry: RegistryInMemory) -> None:
 
     for either, field in ((5, "long"), ("x", "string"), (None, None), (("shop.In", {}), "shop.In")):
         stream = BytesIO()
-        row = {"state": "PAID", "hash": b"ab", "either": either, "again": "NEW", "at": 10**18}
+        row: dict[str, Any] = {"state": "PAID", "hash": b"ab", "either": either, "again": "NEW", "at": 10**18}
         fastavro.schemaless_writer(stream, parsed, row)
         found = converter().from_bytes("orders", struct.pack(">bI", 0, schema_id) + stream.getvalue())
         assert (found.value["state"], found.value["hash"], found.value["at"]) == ("PAID", b"ab", 10**18)

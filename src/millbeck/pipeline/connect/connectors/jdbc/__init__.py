@@ -2,7 +2,6 @@
 
 - `settings`: what both connectors declare
 - `urls`: ``jdbc:`` URLs
-- `moments`: dates and times as texts of a database, of any year
 - `dialect`, `postgresql`, `mariadb`: what differs between databases
 - `rows`, `tables`, `sink`, `positions`: records to rows, creating and extending tables, writing, exactly once
 - `columns`, `source`, `ranges`: rows to records, and which rows are new

@@ -10,12 +10,6 @@ from typing import Any, Final
 
 from millbeck.pipeline.connect.connectors.debezium_types import VARIABLE_SCALE_DECIMAL_SCHEMA, variable_scale_struct
 from millbeck.pipeline.connect.connectors.jdbc.dialect import TableColumn
-from millbeck.pipeline.connect.connectors.jdbc.moments import (
-    parsed_date,
-    parsed_time,
-    parsed_timestamp,
-    timestamp_text,
-)
 from millbeck.pipeline.connect.errors import InvalidValue
 from millbeck.pipeline.connect.model.logical import (
     MS_PER_DAY,
@@ -24,6 +18,12 @@ from millbeck.pipeline.connect.model.logical import (
     decimal_schema,
     time_schema,
     timestamp_schema,
+)
+from millbeck.pipeline.connect.model.moments import (
+    parsed_date,
+    parsed_time,
+    parsed_timestamp,
+    timestamp_text,
 )
 from millbeck.pipeline.connect.model.numbers import Float32, Int8, Int16, Int32, fits
 from millbeck.pipeline.connect.model.schema import Field, Schema, SchemaType, struct_schema

@@ -22,9 +22,9 @@ from millbeck.pipeline.connect.connectors.debezium_types import (
     moment_of,
     temporal_of,
 )
-from millbeck.pipeline.connect.connectors.jdbc.moments import date_text, time_text
 from millbeck.pipeline.connect.errors import ConfigError, InvalidValue
 from millbeck.pipeline.connect.model.logical import DECIMAL
+from millbeck.pipeline.connect.model.moments import date_text, time_text
 from millbeck.pipeline.connect.model.schema import Schema, SchemaType
 
 Bind = Callable[[Any], Any]

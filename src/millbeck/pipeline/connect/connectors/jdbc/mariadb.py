@@ -19,16 +19,16 @@ from millbeck.pipeline.connect.connectors.jdbc.dialect import (
     TableName,
     declared_type,
 )
-from millbeck.pipeline.connect.connectors.jdbc.moments import (
+from millbeck.pipeline.connect.connectors.jdbc.urls import JdbcUrl
+from millbeck.pipeline.connect.errors import ConfigError, ConnectError, InvalidValue, RetriableError
+from millbeck.pipeline.connect.model.logical import DECIMAL, scale_of
+from millbeck.pipeline.connect.model.moments import (
     date_of,
     date_text,
     offset_seconds,
     parsed_timestamp,
     timestamp_text,
 )
-from millbeck.pipeline.connect.connectors.jdbc.urls import JdbcUrl
-from millbeck.pipeline.connect.errors import ConfigError, ConnectError, InvalidValue, RetriableError
-from millbeck.pipeline.connect.model.logical import DECIMAL, scale_of
 from millbeck.pipeline.connect.model.schema import Schema, SchemaType
 
 with needs_extra("mariadb"):

@@ -16,10 +16,10 @@ from millbeck.pipeline.connect.connectors.jdbc.dialect import (
     TableName,
     declared_type,
 )
-from millbeck.pipeline.connect.connectors.jdbc.moments import timestamp_text
 from millbeck.pipeline.connect.connectors.jdbc.urls import JdbcUrl
 from millbeck.pipeline.connect.errors import ConfigError, ConnectError, InvalidValue, RetriableError
 from millbeck.pipeline.connect.model.logical import DECIMAL, scale_of
+from millbeck.pipeline.connect.model.moments import timestamp_text
 from millbeck.pipeline.connect.model.schema import Schema, SchemaType
 
 with needs_extra("postgres"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import tzinfo
 from typing import Final, NamedTuple
 
-from millbeck.pipeline.connect.connectors.jdbc.moments import date_of, days_from, offset_seconds
+from millbeck.pipeline.connect.model.moments import date_of, days_from, offset_seconds
 
 _LETTERS: Final = frozenset("GCYyxMwedDEaHkKhmsSzZ")
 _MONTHS: Final = (

@@ -8,11 +8,11 @@ from datetime import tzinfo
 from typing import Any, Final, Protocol
 
 from millbeck.pipeline.connect.connectors.debezium_types import Temporal, moment_of, temporal_of
-from millbeck.pipeline.connect.connectors.jdbc.moments import offset_seconds, parsed_timestamp
 from millbeck.pipeline.connect.connectors.jdbc.opening import zone_of
 from millbeck.pipeline.connect.connectors.objects.joda import JodaFormat
 from millbeck.pipeline.connect.errors import ConfigError, InvalidValue
 from millbeck.pipeline.connect.model.logical import Instant
+from millbeck.pipeline.connect.model.moments import offset_seconds, parsed_timestamp
 from millbeck.pipeline.connect.model.record import SinkRecord
 from millbeck.pipeline.connect.model.schema import Schema
 from millbeck.pipeline.connect.model.struct import Struct

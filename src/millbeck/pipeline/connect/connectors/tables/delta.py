@@ -181,7 +181,8 @@ class DeltaSink(SinkConnector):
             if url.scheme in ("", "file"):
                 self._store = LocalStore(prefix=unquote(url.path), mkdir=True)
             else:
-                self._store = from_url(self._uri, config=self._options())
+                options: Any = self._options()
+                self._store = from_url(self._uri, config=options)
         return self._store
 
     def _table_for(self, rows: Any) -> Any:

@@ -73,7 +73,7 @@ class HttpSink(SinkConnector):
         if self._is_json:
             return _JSON.to_bytes(record.topic, record.value_schema, record.value)
         if isinstance(record.value, bytes):
-            return record.value
+            return bytes(record.value)
         return plain_text(record.value).encode("utf-8", "replace")
 
     def _sent(self, batch: list[tuple[SinkRecord, bytes]], records: SinkRecords, method: str | None = None) -> int:

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from millbeck.pipeline.connect.connectors.jdbc.moments import (
+from millbeck.pipeline.connect.model.moments import (
     US_PER_DAY,
     date_of,
     date_text,
