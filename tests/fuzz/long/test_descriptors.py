@@ -39,7 +39,7 @@ def test_connections_take_no_descriptors_from_logs(tmp_path: Path) -> None:
             failures.append(str(error))
 
     try:
-        bootstrap = {"bootstrap.servers": f"127.0.0.1:{port}"}
+        bootstrap: dict[str, str | int | float | bool] = {"bootstrap.servers": f"127.0.0.1:{port}"}
         admin = AdminClient(bootstrap)
         admin.create_topics([NewTopic("t", PARTITIONS, 1)])["t"].result(30)
         producer = Producer({**bootstrap, "batch.size": 100_000, "acks": "all"})
