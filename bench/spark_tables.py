@@ -67,7 +67,7 @@ def measure(rows: int, batches: int, *, is_whole: bool) -> list[str]:
         table.coalesce(1).write.format("millbeck").options(**options).mode("append").save()
         topology = Whole("tables", spark, bootstrap_servers=node.bootstrap)
         found = topology.global_table("table", value=string())
-        asks = topology.stream("asks", value=string(), starting="latest")
+        asks = topology.stream("asks", value=string())
         asks.left_join(found, lambda ask, row: {"ask": ask, "row": row}).to("found")
         query = topology.start(checkpoint, delivery="at_least_once")
         taken: dict[bool, list[int]] = {False: [], True: []}

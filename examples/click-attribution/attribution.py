@@ -8,6 +8,7 @@ PIPELINE = {
     "bootstrap_servers": "127.0.0.1:9092",
     "trigger": "500 milliseconds",
     "idle_after": "5 seconds",
+    "spark": {"spark.sql.shuffle.partitions": "2"},  # each is a store for each operator: fewer are faster
 }
 
 
@@ -19,7 +20,6 @@ def build(topology):
         lambda click, impression: {"page": click.page, "campaign": impression.campaign},
         window=sliding_join(before="30 minutes", after="0 seconds", grace="10 seconds"),
     )
-    attributed.to("attributed-clicks")
     (
         attributed.group_by(lambda click: click.value.campaign)
         .windowed_by(tumbling("1 minute", grace="10 seconds"))
