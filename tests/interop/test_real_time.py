@@ -87,6 +87,7 @@ def _numbers(*numbers: int, bad: bool = False) -> list[dict[str, Any]]:
 
 
 def test_outputs_a_global_table_bad_records_and_a_restart(spark: SparkSession, log: LiveLog, tmp_path: Path) -> None:
+    from millbeck.pipeline.topology.real_time import RealTimeTopology
     from millbeck.pipeline.topology.serdes import json, string
 
     for topic in ("in", "names", "all", "large", "bad"):
@@ -110,6 +111,10 @@ def test_outputs_a_global_table_bad_records_and_a_restart(spark: SparkSession, l
         time.sleep(0.2)
     query.stop()
     log.put("in", _numbers(3))
+    again = RealTimeTopology("real-time", spark, bootstrap_servers=log.bootstrap, bad_records="bad")
+    build(again)
+    assert again.repeats_max(str(tmp_path / "checkpoint")) == 1, "a killed run may have written that one"
+    assert again.repeats_max(str(tmp_path / "new")) is None
     query = _start(spark, log, build, tmp_path, bad_records="bad")
     found = _await(log, "all", 3)
     query.stop()
