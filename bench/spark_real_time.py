@@ -30,6 +30,8 @@ SHAPES = ((1, 1), (4, 2))
 RATE = 50
 SECONDS = 40.0
 WARM_SECONDS = 15.0
+CURRENT_MS = 2_000.0
+START_SECONDS_MAX = 120.0
 BATCH_SECONDS = 60
 KEYS = 10
 STREAMS = Path(__file__).parent / "LatencyStreams.java"
@@ -96,21 +98,29 @@ def run(bootstrap: str, kind: str, topics: tuple[str, str], shape: tuple[int, in
 
 
 def latencies_ms(bootstrap: str, topics: tuple[str, str], partitions: int, seconds: float) -> list[float]:
-    """Of the records that are sent after the first `WARM_SECONDS`."""
+    """Of the records that are sent once the output has been current for `WARM_SECONDS`."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "latency", "fetch.wait.max.ms": 5})
     consumer.assign([TopicPartition(topics[1], number, 0) for number in range(partitions)])
     stops = threading.Event()
     sender = threading.Thread(target=_send, args=(bootstrap, topics[0], stops))
-    begins_ns = time.time_ns() + round(WARM_SECONDS * 1e9)
-    ends_at = time.monotonic() + WARM_SECONDS + seconds
     sender.start()
     taken: list[float] = []
-    while time.monotonic() < ends_at:
+    begins_at = time.monotonic() + START_SECONDS_MAX
+    current_since: float | None = None
+    while time.monotonic() < begins_at + seconds:
         message = consumer.poll(0.1)
-        if message is not None and message.error() is None:
-            sent_ns = int(message.value() or 0)
-            if sent_ns >= begins_ns:
-                taken.append((time.time_ns() - sent_ns) / 1e6)
+        if message is None or message.error() is not None:
+            continue
+        latency_ms = (time.time_ns() - int(message.value() or 0)) / 1e6
+        now = time.monotonic()
+        if now >= begins_at:
+            taken.append(latency_ms)
+        elif latency_ms > CURRENT_MS:
+            current_since = None
+        elif current_since is None:
+            current_since = now
+        elif now - current_since >= WARM_SECONDS:
+            begins_at = now
     stops.set()
     sender.join()
     consumer.close()
