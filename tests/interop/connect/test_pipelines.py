@@ -66,7 +66,8 @@ def test_records_reach_every_target_once(postgresql: str, tmp_path: Path) -> Non
     def rows(query: str) -> list[tuple[Any, ...]]:
         place = postgresql.removeprefix("jdbc:")
         with psycopg.connect(place, user=USER, password=PASSWORD) as connection:
-            return connection.execute(query.encode()).fetchall()
+            found: list[tuple[Any, ...]] = connection.execute(query.encode()).fetchall()
+            return found
 
     def count_rows() -> int:
         try:

@@ -50,7 +50,8 @@ def server(shared: PostgresServer) -> Iterator[PostgresServer]:
 
 
 def slots(connection: psycopg.Connection[Any], where: str = "true") -> list[Any]:
-    return connection.execute(f"select slot_name from pg_replication_slots where {where}").fetchall()
+    found: list[Any] = connection.execute(f"select slot_name from pg_replication_slots where {where}").fetchall()
+    return found
 
 
 def is_streaming(log: Log) -> bool:

@@ -130,9 +130,9 @@ def test_what_cannot_be_handled_becomes_a_dead_letter_and_an_outage_does_not(
     assert f"{topic}-0@3" in status["tasks"][0]["trace"]
     # What is wrong in the other system is answered before anything runs; what comes later is for somebody to mend.
     nowhere = {"connector.class": "FileStreamSink", "file": str(written), "topics": topic}
-    refused = worker.ask("PUT", "/connectors/nowhere/config", nowhere)
-    assert refused.status == 400
-    assert "there is no directory" in refused.body["message"]
+    answer = worker.ask("PUT", "/connectors/nowhere/config", nowhere)
+    assert answer.status == 400
+    assert "there is no directory" in answer.body["message"]
     written.parent.mkdir()
     worker.put("nowhere", connector_class="FileStreamSink", file=str(written), topics=topic)
     worker.until(lambda: written.exists() and written.read_text().count("\n") == 40)

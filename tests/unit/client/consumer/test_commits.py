@@ -8,7 +8,8 @@ import pytest
 
 from millbeck.client.admin import AdminConfig
 from millbeck.client.cluster import Cluster
-from millbeck.client.consumer.commits import CommittedOffset, Committer, commit, committed
+from millbeck.client.committed_offset import CommittedOffset, Committer
+from millbeck.client.consumer.commits import commit, committed
 from millbeck.client.retry import Deadline
 from millbeck.kernel.errors import (
     CoordinatorLoadInProgress,

@@ -227,7 +227,8 @@ def test_a_thread_that_fails_every_round_counts_as_dead_until_it_does_not(monkey
 def test_a_log_that_was_truncated_since_it_was_chosen_is_surveyed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(harness: BrokerHarness, client: Client, environment: Environment) -> None:
         cleaner = cleaner_of(harness)
-        choose, chosen = cleaner._choose, []
+        choose = cleaner._choose
+        chosen: list[Any] = []
 
         async def choose_late() -> Any:
             found = await choose()

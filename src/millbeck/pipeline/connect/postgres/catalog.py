@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import psycopg
 
 from millbeck.pipeline.connect.postgres.pgoutput import Relation, RelationColumn, ReplicaIdentity
 from millbeck.pipeline.connect.postgres.tables import Column, ColumnType, Table, TableId, TypeKind
 
-Connection = psycopg.Connection[Any]
+Connection: TypeAlias = "psycopg.Connection[Any]"
 
 _TYPE = """
     select typname, typtype, typcategory, typelem, typbasetype, typtypmod, typsubscript::text

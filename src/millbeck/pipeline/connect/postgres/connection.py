@@ -66,7 +66,8 @@ def conninfo(values: Mapping[str, Any], connector: str, *, replication: bool = F
         "options": " ".join(f"-c {name}={text}" for name, text in _SESSION.items()),
         "replication": "database" if replication else None,
     }
-    return make_conninfo("", **{name: value for name, value in given.items() if value is not None})
+    text: str = make_conninfo("", **{name: value for name, value in given.items() if value is not None})
+    return text
 
 
 def _revealed(password: Secret | None) -> str | None:

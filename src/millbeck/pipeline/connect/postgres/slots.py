@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import psycopg
 from psycopg.pq.abc import PGconn
@@ -21,7 +21,7 @@ from millbeck.pipeline.connect.postgres.filters import CaptureFilter
 from millbeck.pipeline.connect.postgres.lsn import lsn_of
 from millbeck.pipeline.connect.postgres.tables import TableId
 
-Connection = psycopg.Connection[Any]
+Connection: TypeAlias = "psycopg.Connection[Any]"
 _LOG: Final = logging.getLogger(__name__)
 
 _SLOT = """

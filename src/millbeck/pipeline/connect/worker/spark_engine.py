@@ -46,7 +46,7 @@ class _Inbox:
         self.deliver = deliver
 
 
-class _ReportParam(AccumulatorParam):  # type: ignore[type-arg]
+class _ReportParam(AccumulatorParam):  # type: ignore[type-arg,unused-ignore]
     """Adds up to a list in a task; on the driver, each task's list is delivered."""
 
     def zero(self, value: Any) -> Any:

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from millbeck.client.cluster import Cluster
+from millbeck.client.committed_offset import CommittedOffset, Committer
 from millbeck.client.config import Value
-from millbeck.client.consumer.commits import CommittedOffset, Committer
 from millbeck.client.errors import UnsupportedByBroker
 from millbeck.client.producer.bulk import BatchProducer
 from millbeck.client.producer.config import ProducerConfig

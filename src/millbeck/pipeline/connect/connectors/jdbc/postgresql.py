@@ -125,7 +125,8 @@ class PostgreSql(Dialect):
     def failure(self, error: Exception) -> Exception:
         if isinstance(error, ConnectError) or not isinstance(error, psycopg.Error):
             return error
-        state, text = error.sqlstate or "", str(error).strip()[:1000]
+        sqlstate: str | None = getattr(error, "sqlstate", None)
+        state, text = sqlstate or "", str(error).strip()[:1000]
         if state[:2] in ("22", "23") or (not state and isinstance(error, psycopg.DataError)):
             return RowRefused(text)
         if state in ("42P07", "42701", "25006"):  # another task was faster; the server became a standby

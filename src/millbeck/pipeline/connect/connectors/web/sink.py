@@ -120,8 +120,9 @@ class HttpSink(SinkConnector):
             return bodies[0]
         if self._is_json and self.values["batch.json.as.array"]:
             return b"[" + b",".join(bodies) + b"]"
-        parts = (self.values[f"batch.{part}"].encode() for part in ("prefix", "separator", "suffix"))
-        prefix, separator, suffix = parts
+        prefix, separator, suffix = (
+            str(self.values[f"batch.{part}"]).encode() for part in ("prefix", "separator", "suffix")
+        )
         return prefix + separator.join(bodies) + suffix
 
     def _target(self, record: SinkRecord) -> str:
