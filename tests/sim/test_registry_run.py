@@ -13,7 +13,6 @@ import pytest
 from millbeck import compiled
 from millbeck.client.schemas.log_records import LogKey, LogRecord, encode_key
 from millbeck.registry import writer
-from millbeck.registry.reader import Reader
 from millbeck.registry.state import RegistryState
 from millbeck.registry.writer import Writer
 from millbeck.simulation.environment.world import SimulationFailed
@@ -84,22 +83,12 @@ def _tombstone_under_one_form(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RegistryState, "tombstones", tombstones)
 
 
-def _reads_uncommitted(patch: pytest.MonkeyPatch) -> None:
-    original = Reader.__init__
-
-    def init(self: Reader, *arguments: Any, **options: Any) -> None:
-        original(self, *arguments, **options)
-        self._settings = {**self._settings, "isolation.level": "read_uncommitted"}
-
-    patch.setattr(Reader, "__init__", init)
-
-
 def _aborted_writes_stay(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(writer, "undo", lambda state, keys: [])
 
 
 SOON = (_answers_before_the_commit, _next_id_from_memory, _tombstone_under_one_form, _aborted_writes_stay)
-LATER = (_no_fence, _elected_before_the_replay, _reads_uncommitted)
+LATER = (_no_fence, _elected_before_the_replay)
 """They show in few runs, so it takes many to see them."""
 MUTANTS = (*SOON, *(pytest.param(mutate, marks=pytest.mark.long) for mutate in LATER))
 

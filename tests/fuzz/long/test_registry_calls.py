@@ -120,7 +120,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
     ),
 }
 MAY_PASS = ("a circle", "a pattern that explodes", "doubling", "laughing messages", "an enum of a hundred thousand")
-"""Valid schemas, which may be accepted as long as that is soon."""
+"""Valid schemas as large as the limits allow, which may be accepted, and for which protoc may take longer."""
 
 
 def ask(url: str, path: str, body: Any = None) -> tuple[int, float]:
@@ -176,7 +176,7 @@ def test_hostile_schemas_cost_little_and_hold_up_nobody(url: str) -> None:
 
     def check(name: str, status: int, seconds: float) -> None:
         assert status in (413, 422) or (name in MAY_PASS and status in (200, 409)), (name, status)
-        if seconds > SECONDS_MAX:
+        if seconds > SECONDS_MAX * (3 if name in MAY_PASS else 1):
             slow.append(f"{name}: {seconds:.1f} s")
 
     run(check)
