@@ -217,7 +217,7 @@ def test_kills_lose_and_double_nothing(server: PostgresServer) -> None:
     writer = Writer(server, 5)
     writer.create()
     log = Log()
-    settings = {"table_include_list": "public.items"}
+    settings: dict[str, Any] = {"table_include_list": "public.items"}
     turns = started(server, log, **settings)
     turns.run_until(lambda: is_streaming(log))
     abandoned: list[SourceRunner] = []
@@ -671,7 +671,8 @@ def test_a_server_without_logical_decoding_is_told(tmp_path: Any) -> None:
 
 
 def test_the_password_is_in_no_message(server: PostgresServer) -> None:
-    for settings in ({"database_password": "a-secret"}, {"database_port": "1"}):
+    cases: tuple[dict[str, Any], ...] = ({"database_password": "a-secret"}, {"database_port": "1"})
+    for settings in cases:
         turns = started(server, Log(), **settings)
         with pytest.raises((ConfigError, RetriableError)) as caught:
             turns.turn()
