@@ -16,7 +16,7 @@ CLIENTS ?=
 PARSERS ?=
 
 BENCHES := core full budgets rebalance scale turns cold-reads churn cluster compaction spark tls security clients registry
-PROOFS := sim mutants guarantees golden interop franz-go fuzz parsers upgrade client-bounds nemesis pipeline-nemesis registry-nemesis registry topologies connect docs
+PROOFS := sim mutants guarantees golden interop franz-go fuzz parsers upgrade secure client-bounds nemesis pipeline-nemesis registry-nemesis registry topologies connect docs
 
 PROOFS += examples
 
@@ -161,6 +161,10 @@ upgrade: $(READY)
 # What the Python clients keep to: memory beside a stalled broker, and membership of a program that blocks.
 client-bounds: $(READY)
 	$(BIN)/python -m pytest -q -s tests/e2e/long/test_client_bounds.py
+
+# Three nodes in use get TLS, logins and ACLs by rolling restarts, and lose nothing.
+secure: $(READY)
+	$(BIN)/python -m pytest -q tests/e2e/long/test_cluster_secured.py
 
 # Harm to a cluster of real processes (as root): kills, pauses, partitions, power cuts, full disks. NEMESIS='kill --seconds 60'
 nemesis: $(READY) build

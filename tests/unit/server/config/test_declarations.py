@@ -59,6 +59,7 @@ OURS = {
     "org.apache.kafka.sasl.oauthbearer.allowed.files": "a system property in Kafka",
     "millbeck.disconnect.on.revoke": "Kafka ends no session",
     "millbeck.hardened": "Kafka has no profile of settings",
+    "millbeck.inter.broker.listeners": "Kafka takes requests of brokers on every listener",
     "millbeck.topic.policy.name.pattern": "Kafka comes without a policy",
     "millbeck.topic.policy.partitions.max": "see above",
     "millbeck.topic.policy.partitions.min": "see above",
