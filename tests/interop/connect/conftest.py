@@ -8,15 +8,22 @@ from collections.abc import Iterator
 import pytest
 
 if any("tests/interop" in one for one in sys.argv):
-    from tests.interop.connect import databases
 
     @pytest.fixture(scope="session")
     def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+        from tests.interop.connect import databases
+
+        if databases.postgres_programs() is None:
+            pytest.skip("no PostgreSQL: apt-get install postgresql")
         with databases.postgresql(tmp_path_factory.mktemp("postgresql")) as url:
             yield url
 
     @pytest.fixture(scope="session")
     def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+        from tests.interop.connect import databases
+
+        if databases.mariadb_program() is None:
+            pytest.skip("no MariaDB: apt-get install mariadb-server")
         with databases.mariadb(tmp_path_factory.mktemp("mariadb")) as url:
             yield url
 

@@ -35,6 +35,10 @@ def postgres_programs() -> Path | None:
     return found[-1] if found else None
 
 
+def mariadb_program() -> str | None:
+    return shutil.which("mariadbd") or shutil.which("mariadbd", path="/usr/sbin")
+
+
 @contextmanager
 def postgresql(folder: Path, options: tuple[str, ...] = ()) -> Iterator[str]:
     """A server; yields its JDBC URL, of the database shop."""
@@ -79,8 +83,8 @@ def postgresql(folder: Path, options: tuple[str, ...] = ()) -> Iterator[str]:
 @contextmanager
 def mariadb(folder: Path) -> Iterator[str]:
     """A server; yields its JDBC URL, of the database shop."""
-    program = shutil.which("mariadbd") or "/usr/sbin/mariadbd"
-    assert Path(program).exists(), "install Debian's package mariadb-server"
+    program = mariadb_program()
+    assert program is not None, "install Debian's package mariadb-server"
     run = _as_user("mysql")
     if run:
         shutil.chown(folder, "mysql")

@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("psycopg")
+pytest.importorskip("pymysql")
+
 from millbeck.kernel.ids import TopicPartition
 from millbeck.pipeline.connect.connectors.debezium_types import MICRO_TIMESTAMP
 from millbeck.pipeline.connect.connectors.interface import (

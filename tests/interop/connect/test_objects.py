@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import boto3
 import pytest
+
+pytest.importorskip("moto")
+pytest.importorskip("flask")
+pytest.importorskip("obstore")
+
+import boto3
 from moto.server import ThreadedMotoServer
 
 from millbeck.pipeline.connect.connectors.objects.sink import ObjectSink

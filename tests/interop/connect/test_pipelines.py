@@ -13,6 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+pytest.importorskip("deltalake")
+pytest.importorskip("pyiceberg")
+pytest.importorskip("psycopg")
+
 import deltalake
 import psycopg
 import pyarrow.parquet as pq
