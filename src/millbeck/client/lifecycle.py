@@ -72,7 +72,12 @@ class LoopBound:
             self._process_id = process_id
             self._loop = running
             self._bound_to = running
-            self._start()
+            try:
+                self._start()
+            except BaseException:
+                # `close` has nothing to end, and must not replace the error by one of its own.
+                self._bound_to = _NOT_STARTED
+                raise
             return
         if self._loop.is_closed():
             raise WrongEventLoop(

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from millbeck.client import Admin, Consumer, Producer, ShareConsumer
+from millbeck.client import Admin, Consumer, Producer, ShareConsumer, sync
 from millbeck.client.errors import WrongEventLoop
 from millbeck.client.lifecycle import merged
 from millbeck.kernel.errors import InvalidConfig
@@ -110,3 +110,19 @@ def test_subscribing_before_the_loop_runs_takes_effect_with_the_first_call() -> 
                 break
 
     simulate(scenario)
+
+
+def test_an_error_of_the_start_is_what_the_program_sees() -> None:
+    settings = {"bootstrap.servers": "127.0.0.1:1", "security.protocol": "SSL", "ssl.ca.location": "/nowhere/ca.pem"}
+
+    async def asynchronous() -> None:
+        producer = Producer(settings)
+        try:
+            await producer.send("t", b"v")
+        finally:
+            await producer.close()
+
+    with pytest.raises(InvalidConfig, match=r"/nowhere/ca\.pem"):
+        asyncio.run(asynchronous())
+    with pytest.raises(InvalidConfig, match=r"/nowhere/ca\.pem"), sync.Producer(settings) as producer:
+        producer.send("t", b"v")
