@@ -112,6 +112,8 @@ class Consumer(LoopBound, Generic[K, V]):
         assignors_named(config.assignors)  # what cannot be loaded is refused here, not with the first rebalance
         self._decoder = RecordDecoder(config, key_deserializer, value_deserializer, interceptors)
         self._before_start: list[Callable[[], None]] = []
+        self._is_assigned = False
+        """Whether partitions were assigned by `assign`, perhaps none."""
         self._missing: set[str] = set()
         """The subscribed topics that do not exist."""
         self._changed = asyncio.Event()
@@ -212,6 +214,7 @@ class Consumer(LoopBound, Generic[K, V]):
             self._before_start.append(partial(self.assign, list(partitions)))
             return
         self._enter()
+        self._is_assigned = True
         wanted = list(dict.fromkeys(TopicPartition(*partition) for partition in partitions))
         self.cluster.set_topics(list(dict.fromkeys(partition.topic for partition in wanted)))
         self._set_partitions(wanted)
@@ -288,6 +291,7 @@ class Consumer(LoopBound, Generic[K, V]):
             self._membership = None
         self._topics = []
         self._pattern = None
+        self._is_assigned = False
         self.cluster.wants_all_topics = False
         self._set_partitions([])
 
@@ -541,7 +545,7 @@ class Consumer(LoopBound, Generic[K, V]):
         if asyncio._get_running_loop() is not self._bound_to:
             self._enter()
         self._check_open()
-        if self._membership is None and not len(self._positions):
+        if self._membership is None and not self._is_assigned:
             raise InvalidRequest("there is nothing to read: call subscribe() or assign() first")
         if self._is_polling:
             raise InvalidRequest("poll() is already running: a consumer allows one caller at a time")
@@ -787,10 +791,14 @@ class Consumer(LoopBound, Generic[K, V]):
     ) -> dict[TopicPartition, CommittedOffset]:
         if offsets is None:
             return self.consumed()
-        return {
+        wanted = {
             TopicPartition(*partition): CommittedOffset(offset) if isinstance(offset, int) else offset
             for partition, offset in offsets.items()
         }
+        for partition, entry in wanted.items():
+            if entry.offset < 0:
+                raise InvalidRequest(f"{entry.offset} is not an offset that can be committed for {partition}")
+        return wanted
 
     async def committed(
         self, partitions: Iterable[TopicPartition], *, timeout_s: float | None = None

@@ -172,9 +172,11 @@ class RecordAccumulator:
         is_news = False
         if batch is None or batch.is_closed or batch.encoded_size_bytes + size_bytes > self._batch_size:
             batch = ProducerBatch(queue.partition, BatchBuilder(self.codec, self.level), now_s())
+            batch.append(timestamp, key, value, headers, future)
             queue.add(batch)
             is_news = True
-        batch.append(timestamp, key, value, headers, future)
+        else:
+            batch.append(timestamp, key, value, headers, future)
         batch.size_bytes += size_bytes + KEPT_OVERHEAD
         return is_news or batch.encoded_size_bytes >= self._batch_size
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from asyncio import _get_running_loop
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Final, Generic, Self
 
@@ -47,7 +47,7 @@ from millbeck.client.producer.config import ProducerConfig
 from millbeck.client.producer.held import HeldRecords
 from millbeck.client.producer.partitioner import DefaultPartitioner, Partitioner
 from millbeck.client.producer.profiles import Profile, profiled
-from millbeck.client.producer.record import EncodedRecord, Interceptors, ProducerRecord
+from millbeck.client.producer.record import EncodedRecord, Headers, Interceptors, ProducerRecord, checked
 from millbeck.client.producer.sender import Sender
 from millbeck.client.producer.transaction import Transaction
 from millbeck.client.producer.transactions import PreparedState, Stage, Transactions
@@ -157,7 +157,7 @@ class Producer(LoopBound, Generic[K, V]):
         *,
         partition: int | None = None,
         timestamp: int | None = None,
-        headers: Iterable[Header] = (),
+        headers: Headers = (),
     ) -> RecordMetadata:
         """Wait for room, then for the acknowledgement; returns where the record was stored, or raises."""
         accepted = await self.enqueue(topic, value, key, partition=partition, timestamp=timestamp, headers=headers)
@@ -171,7 +171,7 @@ class Producer(LoopBound, Generic[K, V]):
         *,
         partition: int | None = None,
         timestamp: int | None = None,
-        headers: Iterable[Header] = (),
+        headers: Headers = (),
     ) -> RecordFuture:
         """Wait for metadata and for room in ``buffer.memory`` only; returns the future of the acknowledgement.
 
@@ -191,6 +191,7 @@ class Producer(LoopBound, Generic[K, V]):
         future: RecordFuture = self._new_future()
         view = self._topics.get(record.topic)
         if view is None or record.topic in self._held:
+            self._check_topic(record.topic, size_bytes)
             arrival = self._held.hold(record, size_bytes, future, self._cluster.spawn)
             try:
                 await asyncio.shield(arrival)
@@ -209,7 +210,7 @@ class Producer(LoopBound, Generic[K, V]):
         *,
         partition: int | None = None,
         timestamp: int | None = None,
-        headers: Iterable[Header] = (),
+        headers: Headers = (),
     ) -> RecordFuture:
         """The future of the acknowledgement, at once; raises `BufferFull` when there is no room.
 
@@ -217,11 +218,12 @@ class Producer(LoopBound, Generic[K, V]):
         """
         if _get_running_loop() is not self._bound_to:
             self._enter()
-        if self._is_plain:
-            collected = tuple(headers) if headers else ()
-        else:
+        collected: tuple[Header, ...] = ()
+        if headers or timestamp is not None or partition is not None:
+            collected = checked(partition, timestamp, headers)
+        if not self._is_plain:
             topic, value, key, partition, timestamp, collected = self._encoded(  # type: ignore[assignment]
-                topic, value, key, partition, timestamp, headers
+                topic, value, key, partition, timestamp, collected
             )
         size_bytes = record_size_max(key, value, collected)  # type: ignore[arg-type]
         if size_bytes > self._size_bytes_max:
@@ -233,12 +235,13 @@ class Producer(LoopBound, Generic[K, V]):
         future: RecordFuture = self._new_future() if self._interceptors else self._loop.create_future()
         view = self._topics.get(topic)
         if view is None or topic in self._held_topics:
+            self._check_topic(topic, size_bytes)
             record = EncodedRecord(topic, value, key, partition, timestamp, collected)  # type: ignore[arg-type]
             self._held.hold(record, size_bytes, future, self._cluster.spawn)
             return future
         # As `_append`, without a call for each record.
         if partition is None:
-            partition = self._partitioner.partition(view, key, size_bytes)  # type: ignore[arg-type]
+            partition = self._chosen(view, key, size_bytes)
         elif partition not in view.partitions:
             self._accumulator.drop(size_bytes)
             raise _no_partition(view, partition)
@@ -257,6 +260,23 @@ class Producer(LoopBound, Generic[K, V]):
             self._sender.wake()
         return future
 
+    def _check_topic(self, topic: object, size_bytes: int) -> None:
+        """Raise TypeError for what cannot be the name of a topic; the record's memory is released."""
+        if not isinstance(topic, str):
+            self._accumulator.drop(size_bytes)
+            raise TypeError(f"the name of a topic is str, not {type(topic).__name__}")
+
+    def _chosen(self, view: TopicView, key: Any, size_bytes: int) -> int:
+        """The partitioner's choice; where it fails, the record's memory is released."""
+        try:
+            partition = self._partitioner.partition(view, key, size_bytes)
+            if partition not in view.partitions:
+                raise _no_partition(view, partition)
+        except BaseException:
+            self._accumulator.drop(size_bytes)
+            raise
+        return partition
+
     def _encoded(
         self,
         topic: str,
@@ -264,11 +284,12 @@ class Producer(LoopBound, Generic[K, V]):
         key: Any,
         partition: int | None,
         timestamp: int | None,
-        headers: Iterable[Header],
+        headers: Headers,
     ) -> EncodedRecord:
+        pairs = checked(partition, timestamp, headers)
         if self._is_plain:
-            return EncodedRecord(topic, value, key, partition, timestamp, tuple(headers) if headers else ())
-        record: ProducerRecord[Any, Any] = ProducerRecord(topic, value, key, partition, timestamp, tuple(headers))
+            return EncodedRecord(topic, value, key, partition, timestamp, pairs)
+        record: ProducerRecord[Any, Any] = ProducerRecord(topic, value, key, partition, timestamp, pairs)
         for interceptor in self._interceptors:
             try:
                 record = interceptor.on_send(record)
@@ -326,7 +347,7 @@ class Producer(LoopBound, Generic[K, V]):
     def _append(self, view: TopicView, record: EncodedRecord, size_bytes: int, future: RecordFuture) -> None:
         topic, value, key, partition, timestamp, headers = record
         if partition is None:
-            partition = self._partitioner.partition(view, key, size_bytes)
+            partition = self._chosen(view, key, size_bytes)
         elif partition not in view.partitions:
             self._accumulator.drop(size_bytes)
             raise _no_partition(view, partition)

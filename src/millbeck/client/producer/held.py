@@ -64,7 +64,7 @@ class HeldRecords:
         for record, size_bytes, future in held:
             try:
                 self._append(view, record, size_bytes, future)
-            except ApiError as error:
+            except Exception as error:  # of a partitioner, for instance
                 _fail_one(future, error)
         if not arrival.done():
             arrival.set_result(None)
@@ -93,7 +93,7 @@ class HeldRecords:
         return list(self._arrivals.values())
 
 
-def _fail_one(future: RecordFuture, error: ApiError) -> None:
+def _fail_one(future: RecordFuture, error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
         if isinstance(error, TransactionAborted):

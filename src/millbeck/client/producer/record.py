@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol
 
 from millbeck.records.record import Header
@@ -32,6 +32,25 @@ class EncodedRecord(NamedTuple):
     partition: int | None
     timestamp: int | None
     headers: tuple[Header, ...]
+
+
+Headers = Iterable[Header] | Mapping[str, bytes | None]
+"""The headers of a record: pairs of name and value, or a dictionary where each name is there once."""
+
+
+def checked(partition: int | None, timestamp: int | None, headers: Headers) -> tuple[Header, ...]:
+    """The headers as pairs; raises TypeError and ValueError for what cannot be sent."""
+    if partition is not None and (not isinstance(partition, int) or isinstance(partition, bool)):
+        raise TypeError(f"a partition is a number, not {type(partition).__name__}")
+    if timestamp is not None:
+        if not isinstance(timestamp, int):
+            raise TypeError(f"a timestamp is a whole number of milliseconds, not {type(timestamp).__name__}")
+        if not 0 <= timestamp < 1 << 63:
+            raise ValueError(f"{timestamp} is not a valid timestamp: it is in milliseconds since 1970")
+    pairs = tuple(headers.items() if isinstance(headers, Mapping) else headers)
+    if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
+        raise TypeError("a header is a name (str) and a value (bytes or None)")
+    return pairs
 
 
 class ProducerInterceptor(Protocol):

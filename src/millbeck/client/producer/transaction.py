@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic
 
 from millbeck.client.committed_offset import CommittedOffset
 from millbeck.client.producer.batch import RecordFuture, RecordMetadata
+from millbeck.client.producer.record import Headers
 from millbeck.client.producer.transactions import Stage
 from millbeck.kernel.errors import ApiError
 from millbeck.kernel.ids import TopicPartition
-from millbeck.records.record import Header
 from millbeck.records.typevars import K, V
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Transaction(Generic[K, V]):
         *,
         partition: int | None = None,
         timestamp: int | None = None,
-        headers: Iterable[Header] = (),
+        headers: Headers = (),
     ) -> RecordMetadata:
         """Like `Producer.send`; the record becomes visible with the commit."""
         return await self._producer.send(topic, value, key, partition=partition, timestamp=timestamp, headers=headers)
@@ -77,7 +77,7 @@ class Transaction(Generic[K, V]):
         *,
         partition: int | None = None,
         timestamp: int | None = None,
-        headers: Iterable[Header] = (),
+        headers: Headers = (),
     ) -> RecordFuture:
         """Like `Producer.send_nowait`; the commit waits for the record."""
         return self._producer.send_nowait(topic, value, key, partition=partition, timestamp=timestamp, headers=headers)

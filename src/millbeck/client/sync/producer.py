@@ -8,7 +8,7 @@ sending the record.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
@@ -24,19 +24,18 @@ from millbeck.client.producer import ProducerConfig, RecordMetadata
 from millbeck.client.producer.accumulator import KEPT_OVERHEAD
 from millbeck.client.producer.batch import RecordFuture
 from millbeck.client.producer.partitioner import Partitioner
-from millbeck.client.producer.record import Interceptors
+from millbeck.client.producer.record import Headers, Interceptors
 from millbeck.client.serialization import Serializer
 from millbeck.client.sync.background import EXIT_SECONDS_MAX, Background
 from millbeck.host.loop_thread import Delivery
 from millbeck.kernel.environment import Environment
 from millbeck.kernel.ids import TopicPartition
-from millbeck.records.record import Header
 from millbeck.records.typevars import K, V
 
 _RUN_RECORDS_MAX: Final = 1000
 _RUN_SECONDS_MAX: Final = 0.005
 
-Waiting = tuple[Delivery[RecordMetadata], str, Any, Any, int | None, int | None, Iterable[Header]]
+Waiting = tuple[Delivery[RecordMetadata], str, Any, Any, int | None, int | None, Headers]
 
 
 class Producer(Background, Generic[K, V]):
@@ -88,7 +87,7 @@ class Producer(Background, Generic[K, V]):
         *,
         partition: int | None = None,
         timestamp: int | None = None,
-        headers: Iterable[Header] = (),
+        headers: Headers = (),
     ) -> RecordMetadata:
         """Wait for room, then for the acknowledgement; returns where the record was stored, or raises."""
         self.hand_over()
@@ -104,7 +103,7 @@ class Producer(Background, Generic[K, V]):
         *,
         partition: int | None = None,
         timestamp: int | None = None,
-        headers: Iterable[Header] = (),
+        headers: Headers = (),
     ) -> Delivery[RecordMetadata]:
         """Send a record without waiting; `Delivery.result` waits for the result. Raises `BufferFull` if
         ``buffer.memory`` is full."""

@@ -639,3 +639,21 @@ def test_a_closed_consumer_does_nothing() -> None:
         assert cluster.connection_count == 0
 
     simulate(scenario)
+
+
+def test_a_consumer_without_anything_to_read_says_so() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        cluster.add_topic("a")
+        async with open_consumer(cluster, group_id="g", enable_auto_commit=False) as consumer:
+            with pytest.raises(InvalidRequest, match="subscribe"):
+                await consumer.poll()
+            consumer.assign([])
+            assert await consumer.poll(timeout_s=0.1) == {}
+            consumer.assign([A0])
+            with pytest.raises(InvalidRequest, match="-5 is not an offset"):
+                await consumer.commit({A0: -5})
+            await consumer.unsubscribe()
+            with pytest.raises(InvalidRequest, match="subscribe"):
+                await anext(aiter(consumer))
+
+    simulate(scenario)

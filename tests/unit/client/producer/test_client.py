@@ -434,3 +434,62 @@ def test_a_loop_that_ends_with_unsent_records_is_told(caplog: pytest.LogCaptureF
             await producer.close()
 
     simulate(scenario)
+
+
+class Broken:
+    """A partitioner that fails, or names a partition that is not there."""
+
+    def partition(self, topic: TopicView, key: bytes | None, size_bytes: int) -> int:
+        if key == b"far":
+            return 99
+        raise LookupError("no partition for this record")
+
+
+WRONG = {
+    "timestamp": ({"timestamp": 1.5}, TypeError, "whole number of milliseconds, not float"),
+    "negative timestamp": ({"timestamp": -5}, ValueError, "-5 is not a valid timestamp"),
+    "partition": ({"partition": "0"}, TypeError, "a partition is a number, not str"),
+    "header": ({"headers": ["ab", "cd"]}, TypeError, "a header is a name"),
+    "header value": ({"headers": [("a", "1")]}, TypeError, "a header is a name"),
+    "topic": ({"topic": None}, TypeError, "the name of a topic is str, not NoneType"),
+    "value": ({"value": "text"}, TypeError, "the value is str and must be bytes"),
+    "key": ({"key": 7}, TypeError, "the key is int and must be bytes"),
+}
+
+
+@pytest.mark.parametrize(("fields", "kind", "words"), WRONG.values(), ids=WRONG.keys())
+@pytest.mark.parametrize("method", ["send", "send_nowait"])
+def test_what_cannot_be_sent_is_refused_and_leaves_nothing_behind(
+    method: str, fields: dict[str, Any], kind: type[Exception], words: str
+) -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        (log,) = cluster.add_topic("t")
+        async with Producer({"bootstrap.servers": cluster.bootstrap}, environment=cluster.environment) as producer:
+
+            async def attempt() -> None:
+                await getattr(producer, method)(**{"topic": "t", "value": b"v", **fields})
+
+            with pytest.raises(kind, match=words):
+                await attempt()
+            assert producer.buffered_bytes == 0
+            await producer.send("t", b"good", headers={"a": b"1"})
+        assert log.values == [b"good"]
+
+    simulate(scenario)
+
+
+def test_a_partitioner_that_fails_refuses_the_record_alone() -> None:
+    async def scenario(cluster: FakeCluster) -> None:
+        (log,) = cluster.add_topic("t")
+        settings = {"bootstrap.servers": cluster.bootstrap}
+        async with Producer(settings, partitioner=Broken(), environment=cluster.environment) as producer:
+            for _ in range(2):  # before its metadata is there, and afterwards
+                with pytest.raises(LookupError, match="no partition for this record"):
+                    await producer.send_nowait("t", b"1")
+                with pytest.raises(UnknownTopicOrPartition, match="no partition 99"):
+                    await producer.send_nowait("t", b"1", key=b"far")
+                assert producer.buffered_bytes == 0
+            await producer.send("t", b"good", partition=0)
+        assert log.values == [b"good"]
+
+    simulate(scenario)

@@ -212,6 +212,8 @@ class AIOKafkaConsumer:
             with translating(IllegalStateError):
                 self._consumer.subscribe(names, pattern=pattern, listener=self._listener)
             return
+        if not self._consumer.assignment:
+            self._consumer.assign([])  # there may be no such topic yet
         self._consumer.cluster.wants_all_topics = pattern is not None
         if self._assign_all not in self._consumer.cluster.on_update:
             self._consumer.cluster.on_update.append(self._assign_all)
