@@ -153,6 +153,9 @@ def test_groups(tool: Tool) -> None:
     assert tool("kafka-groups --list") == tool("kafka-groups --list --consumer") == every
     assert tool("kafka-groups --list --group-type classic --protocol consumer") == every
     assert tool("kafka-groups --list --share") == tool("kafka-groups --list --protocol connect") == every[:1]
+    assert tool("kafka-streams-groups --list") == tool("kafka-streams-groups --describe --all-groups") == []
+    with pytest.raises(AssertionError, match="readers is not a streams group"):
+        tool("kafka-streams-groups --describe --group readers")
     head, *rows = tool("kafka-consumer-groups --describe --group readers")
     assert head == "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID"
     assert [row.split()[0:3] + row.split()[5:] for row in rows] == [

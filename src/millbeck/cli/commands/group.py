@@ -170,7 +170,7 @@ def describe(
         found = await describe_all(admin, list(asked), all_groups=all_groups)
         rows: list[dict[str, object]] = []
         for each in found.groups:
-            if not each.members and output == TABLE and not state:
+            if not each.members and output == TABLE and not state and kafka_tool() != "kafka-streams-groups":
                 click.echo(f"group {printable(each.group_id)} has no active members", err=True)
             if kafka_tool() is not None:
                 continue
@@ -184,6 +184,9 @@ def describe(
             if kafka_tool() == "kafka-streams-groups":
                 from millbeck.cli.kafka_tools.streams_groups import print_described
 
+                others = [] if all_groups else [each.group_id for each in (*found.groups, *found.share_groups)]
+                if others:
+                    raise click.ClickException(f"{others[0]} is not a streams group")
                 await print_described(admin, found, members=members, state=state, verbose=verbose)
             else:
                 await _describe_as_kafka(admin, found, members=members, state=state, verbose=verbose)
