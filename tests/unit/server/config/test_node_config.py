@@ -149,8 +149,6 @@ REFUSED = {
     "no network": ({"listener.name.in.millbeck.allowed.networks": "10.0.0.1/8"}, "millbeck.allowed.networks"),
     "an unknown key store": ({"listeners": "SSL://:9093", "ssl.keystore.type": "BKS"}, "ssl.keystore.type"),
     "a directory twice": ({"log.dirs": "/a,/a"}, "log.dirs"),
-    "an assignor of one's own": ({"group.consumer.assignors": "com.acme.Mine,uniform"}, "group.consumer.assignors"),
-    "one for share groups": ({"group.share.assignors": "com.acme.Mine"}, "group.share.assignors"),
 }
 
 
