@@ -206,7 +206,7 @@ def _params(schema: Schema, prefix: str = "") -> str:
 
 
 def _param(name: str, text: str) -> str:
-    return f"{{ key: {json.dumps(name)}, value: {json.dumps(text)} }}"
+    return f"{{ key: {json.dumps(name)}, value: {json.dumps(text, ensure_ascii=False)} }}"
 
 
 def _joined(*params: str) -> str:
@@ -231,6 +231,7 @@ class MessageMapping:
         if depth > _DEPTH_MAX:
             raise SchemaError(f"{descriptor.full_name} contains itself: Connect's schemas cannot be recursive")
         meta = _meta_of(descriptor)
+        self.schema: Schema
         self.descriptor = descriptor
         self.is_plain = "connect.plain" in meta
         self.is_wrapper = self.is_plain or "connect.wrapper" in meta
