@@ -16,6 +16,7 @@ from millbeck.client.schemas.protobuf import ProtobufSerde, class_at
 from millbeck.pipeline.connect.converters.protobuf_converter import ProtobufConverter
 from millbeck.pipeline.connect.converters.protobuf_mapping import proto_of
 from millbeck.pipeline.connect.errors import InvalidValue, SchemaError
+from millbeck.pipeline.connect.model.numbers import Int32
 from millbeck.pipeline.connect.model.schema import (
     INT64_SCHEMA,
     STRING_SCHEMA,
@@ -32,7 +33,9 @@ from tests.unit.pipeline.connect.converters.round_trips import CASES, NAMED
 
 URL = {"schema.registry.url": "http://registry:8081"}
 LIST = array_schema(INT64_SCHEMA)
+WORDS = Schema(SchemaType.INT32, doc='naïve 🚀 "quoted"\n\\', parameters={"ä": "ö\t"})
 MORE: dict[str, tuple[Schema, list[Any]]] = {
+    "words of any script": (WORDS, [Int32(1)]),
     "list that may be null": (array_schema(STRING_SCHEMA, optional=True), [None, [], ["a"]]),
     "list of lists": (array_schema(LIST), [[], [[]], [[1], [2, 3]]]),
     "map of lists": (map_schema(STRING_SCHEMA, LIST), [{}, {"a": [1]}]),
