@@ -84,10 +84,6 @@ class RegistryPlan:
     fault_count: int = 5
     over_s: float = 40.0
     broker_faults: bool = True
-    gives_up: bool = True
-    """Whether clients give up requests whose outcome is unknown."""
-    cuts_off: bool = True
-    """Whether the leader is crashed after the others were cut off."""
 
     @classmethod
     def drawn(cls, seed: int) -> RegistryPlan:
@@ -297,7 +293,7 @@ class RegistryRun:
             except NotLeader as error:
                 name = error.leader.host
             except (StoreTimeout, StoreFailed, UnknownLeader, TimeoutError, ApiError):
-                if may_give_up and self.plan.gives_up and dice.random() < GIVE_UP:
+                if may_give_up and dice.random() < GIVE_UP:
                     raise GivenUp from None
                 name = dice.choice(INSTANCES)
             else:
@@ -322,7 +318,7 @@ class RegistryRun:
         name = self._dice.choice(leading) if leading and self._dice.random() < 0.7 else self._dice.choice(INSTANCES)
         await self._until_it_writes(name)
         machine, network = self.cluster.world.node(name), self.cluster.world.network
-        match self._dice.randrange(4 if self.plan.cuts_off else 3):
+        match self._dice.randrange(4):
             case 3 if leading:
                 # The others fall behind, and one of them is elected while it reads on.
                 others = [each for each in INSTANCES if each != name]
