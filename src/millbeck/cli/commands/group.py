@@ -184,7 +184,8 @@ def describe(
             if kafka_tool() == "kafka-streams-groups":
                 from millbeck.cli.kafka_tools.streams_groups import print_described
 
-                others = [each.group_id for each in found.groups] + [each.group_id for each in found.share_groups]
+                others = [described.group_id for described in found.groups]
+                others += found.share_groups
                 if others and not all_groups:
                     raise click.ClickException(f"{others[0]} is not a streams group")
                 await print_described(admin, found, members=members, state=state, verbose=verbose)
