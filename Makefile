@@ -16,9 +16,8 @@ CLIENTS ?=
 PARSERS ?=
 
 BENCHES := core full budgets rebalance scale turns cold-reads churn cluster compaction spark tls security clients registry
-PROOFS := sim mutants guarantees golden interop franz-go fuzz parsers upgrade secure client-bounds nemesis pipeline-nemesis registry-nemesis registry topologies connect docs
-
-PROOFS += examples
+PROOFS := sim mutants guarantees golden interop franz-go fuzz parsers upgrade secure client-bounds nemesis pipeline-nemesis registry-nemesis registry topologies \
+	examples connect docs
 
 .DEFAULT_GOAL := help
 .PHONY: help $(READY) $(LEAN) run test build java check types ci docs shape clean bench prove prove-docs $(filter-out docs,$(PROOFS))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from millbeck.client.schemas.descriptors import indexes_of
 from millbeck.client.schemas.errors import SchemaError as RegistryError
 from millbeck.client.schemas.model import PROTOBUF
 from millbeck.client.schemas.model import Schema as RegistrySchema
@@ -25,9 +24,10 @@ class ProtobufConverter:
     config_def: ClassVar = REGISTRY_CONFIG
 
     def __init__(self, settings: Mapping[str, str]) -> None:
-        from millbeck.client.schemas import protobuf
+        from millbeck.client.schemas import descriptors, protobuf
         from millbeck.pipeline.connect.converters import protobuf_mapping
 
+        self._descriptors = descriptors
         self._protobuf = protobuf
         self._mapping = protobuf_mapping
         self._registry = RegistryAccess(self.config_def.parse({"converter.type": "value", **settings}))
@@ -58,7 +58,7 @@ class ProtobufConverter:
             payload = message.SerializeToString(deterministic=True)
         except (TypeError, ValueError) as error:
             raise InvalidValue(f"the value does not match its schema: {error}"[:300]) from error
-        indexes = message_indexes(indexes_of(message.DESCRIPTOR))
+        indexes = message_indexes(self._descriptors.indexes_of(message.DESCRIPTOR))
         return self._registry.framed(topic, message.DESCRIPTOR.full_name, registered, payload, indexes)
 
     def from_bytes(self, topic: str | None, stored: bytes | None) -> Parsed:

@@ -1,7 +1,7 @@
 """The sink's positions in a table of the target: they are stored in the transaction that writes the rows.
 
 Of two attempts at one share, one waits for the other's locks and then finds that the positions have moved: it writes
-nothing. See ADR 28.
+nothing. See ADR 25.
 """
 
 from __future__ import annotations
