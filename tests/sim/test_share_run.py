@@ -171,7 +171,7 @@ MUTANTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...], 
         (the_limit_of_deliveries_is_not_heard_of, (TOO_MANY_DELIVERIES,), 2),
         (the_start_passes_what_is_held, (SKIPPED,), 0),
         (writes_are_answered_and_not_kept, (FINAL_REOPENED, ACCEPTED_TWICE, NEVER_DRAINED), 0),
-        (a_reader_gets_no_batches, (FINAL_REOPENED, ACCEPTED_TWICE), 2),
+        (a_reader_gets_no_batches, (FINAL_REOPENED, ACCEPTED_TWICE), 3),
         (the_beginning_is_found_anew, (FINAL_REOPENED, ACCEPTED_TWICE), 0),
     )
 }

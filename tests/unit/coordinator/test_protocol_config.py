@@ -55,21 +55,9 @@ def test_kafkas_classes_are_the_assignors_of_the_same_name(text: str, names: tup
         assert ShareProtocolOptions.of(assignors=share).assignor_name == "simple"
 
 
-UNKNOWN = (
-    "com.acme.Mine",
-    "uniform,com.acme.Mine",
-    "Uniform",
-    f"{KAFKAS}.SimpleAssignor",
-    f"range,{KAFKAS}.RangeAssignor",
-    "uniform,",
-    "",
-)
-
-
-@pytest.mark.parametrize("text", UNKNOWN)
-def test_an_assignor_that_is_not_there_is_refused_by_the_settings_name(text: str) -> None:
+@pytest.mark.parametrize("text", ["uniform,", ""])
+def test_an_empty_name_of_an_assignor_is_refused(text: str) -> None:
     with pytest.raises(InvalidConfig, match=r"group\.consumer\.assignors.*at least one of uniform, range"):
         ConsumerProtocolOptions.of(assignors=text)
-    share = text.replace("SimpleAssignor", "UniformAssignor")
     with pytest.raises(InvalidConfig, match=r"group\.share\.assignors.*at least one of simple"):
-        ShareProtocolOptions.of(assignors=share)
+        ShareProtocolOptions.of(assignors=text)
