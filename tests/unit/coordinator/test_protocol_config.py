@@ -55,6 +55,11 @@ def test_kafkas_classes_are_the_assignors_of_the_same_name(text: str, names: tup
         assert ShareProtocolOptions.of(assignors=share).assignor_name == "simple"
 
 
+def test_an_assignor_named_twice_is_refused() -> None:
+    with pytest.raises(InvalidConfig, match=r"group\.consumer\.assignors.*without duplicates"):
+        ConsumerProtocolOptions.of(assignors=f"range,{KAFKAS}.RangeAssignor")
+
+
 @pytest.mark.parametrize("text", ["uniform,", ""])
 def test_an_empty_name_of_an_assignor_is_refused(text: str) -> None:
     with pytest.raises(InvalidConfig, match=r"group\.consumer\.assignors.*at least one of uniform, range"):

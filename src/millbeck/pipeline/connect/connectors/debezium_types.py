@@ -6,12 +6,12 @@ A moment is in microseconds, so that what a database has is kept; the units of a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Context, Decimal
+from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
 
 from millbeck.pipeline.connect.errors import InvalidValue
-from millbeck.pipeline.connect.model.logical import DATE, TIME, TIMESTAMP, Instant, stored_number
+from millbeck.pipeline.connect.model.logical import DATE, TIME, TIMESTAMP, Instant, scaled, stored_number
 from millbeck.pipeline.connect.model.schema import BYTES_SCHEMA, INT32_SCHEMA, Field, Schema, SchemaType
 from millbeck.pipeline.connect.model.struct import Struct
 
@@ -24,7 +24,6 @@ ZONED_TIMESTAMP: Final = "io.debezium.time.ZonedTimestamp"
 ZONED_TIME: Final = "io.debezium.time.ZonedTime"
 MICRO_TIMESTAMP: Final = "io.debezium.time.MicroTimestamp"
 NANO_TIMESTAMP: Final = "io.debezium.time.NanoTimestamp"
-_EXACT: Final = Context(prec=20_000)
 
 
 class Temporal(Enum):
@@ -98,10 +97,10 @@ def variable_scale_struct(schema: Schema, value: Decimal) -> Struct:
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int):
         raise InvalidValue(f"{value} is not a decimal that can be stored")
-    digits = int(value.scaleb(-exponent, _EXACT))
+    digits = int(scaled(value, -exponent))
     unscaled = digits.to_bytes((digits + (digits < 0)).bit_length() // 8 + 1, "big", signed=True)
     return Struct.of(schema, {"scale": -exponent, "value": unscaled})
 
 
 def decimal_of_struct(value: Struct) -> Decimal:
-    return Decimal(int.from_bytes(value["value"], "big", signed=True)).scaleb(-value["scale"], _EXACT)
+    return scaled(Decimal(int.from_bytes(value["value"], "big", signed=True)), -value["scale"])

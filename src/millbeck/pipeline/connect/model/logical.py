@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from decimal import Context, Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 from typing import Final
 
 from millbeck.pipeline.connect.errors import InvalidValue
@@ -22,8 +22,9 @@ TEMPORAL: Final = (DATE, TIME, TIMESTAMP)
 MS_PER_DAY: Final = 24 * 60 * 60 * 1000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SCALE: Final = "scale"
-_DIGITS_MAX: Final = 10_000
-_EXACT: Final = Context(prec=_DIGITS_MAX)
+_DIGITS_MAX: Final = 200_000
+"""More than any database keeps: PostgreSQL has up to 131,072 digits before the point and 16,383 behind it."""
+_EXACT: Final = Context(prec=_DIGITS_MAX, traps=[Inexact, InvalidOperation, Overflow])
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -77,6 +78,14 @@ def scale(value: Decimal) -> int:
     return -exponent
 
 
+def scaled(value: Decimal, by: int) -> Decimal:
+    """``value`` times ten to the power of ``by``, with all of its digits."""
+    try:
+        return value.scaleb(by, _EXACT)
+    except ArithmeticError as error:
+        raise InvalidValue(f"a decimal of more than {_DIGITS_MAX:,} digits is not supported") from error
+
+
 def unscaled_bytes(schema: Schema, value: Decimal) -> bytes:
     """A Decimal as Kafka stores it: the digits as a big-endian two's complement number."""
     declared, actual = scale_of(schema), scale(value)
@@ -85,14 +94,14 @@ def unscaled_bytes(schema: Schema, value: Decimal) -> bytes:
             "Decimal value has mismatching scale for given Decimal schema. "
             f"Schema has scale {declared}, value has scale {actual}."
         )
-    digits = int(value.scaleb(declared, _EXACT))
+    digits = int(scaled(value, declared))
     return digits.to_bytes((digits + (digits < 0)).bit_length() // 8 + 1, "big", signed=True)
 
 
 def decimal_of(schema: Schema, unscaled: bytes) -> Decimal:
     if not unscaled:
         raise InvalidValue("Invalid bytes for Decimal field")
-    return Decimal(int.from_bytes(unscaled, "big", signed=True)).scaleb(-scale_of(schema), _EXACT)
+    return scaled(Decimal(int.from_bytes(unscaled, "big", signed=True)), -scale_of(schema))
 
 
 def days_of(value: Instant) -> int:

@@ -98,6 +98,13 @@ def test_a_decimal_survives_its_bytes(text: str) -> None:
     assert decimal_of(schema, unscaled_bytes(schema, value)) == value
 
 
+def test_a_decimal_with_too_many_digits_is_refused_and_not_rounded() -> None:
+    longest = Decimal("1" * 140_000 + ".3")
+    assert decimal_of(decimal_schema(1), unscaled_bytes(decimal_schema(1), longest)) == longest
+    with pytest.raises(InvalidValue, match="more than 200,000 digits"):
+        unscaled_bytes(decimal_schema(0), Decimal("1" * 200_001))
+
+
 def test_an_instant_is_a_datetime_where_python_has_one() -> None:
     moment = datetime(2026, 11, 19, 20, 30, 1, 999_999, tzinfo=UTC)
     assert Instant.of(moment).datetime() == moment.replace(microsecond=999_000)
